@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT
+/* main.c - the command: a table of subcommands and the few helpers they share. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include "cmd/cmd.h"
+
+const struct cmd cmd_table[] = {
+	{ "bench", cmd_bench, "measure the library and the emulator against their peers" },
+	{ NULL, NULL, NULL },
+};
+
+void cmd_error(const char *name, const char *format, ...)
+{
+	va_list ap;
+
+	fprintf(stderr, "manycore %s: ", name);
+	va_start(ap, format);
+	vfprintf(stderr, format, ap);
+	va_end(ap);
+	fputc('\n', stderr);
+}
+
+int cmd_usage_error(const char *name, const char *format, ...)
+{
+	va_list ap;
+
+	fprintf(stderr, "manycore %s: ", name);
+	va_start(ap, format);
+	vfprintf(stderr, format, ap);
+	va_end(ap);
+	fprintf(stderr, "\nTry 'manycore %s --help'.\n", name);
+	return CMD_USAGE;
+}
+
+int cmd_finish(const char *name, int status)
+{
+	if (fflush(stdout) != 0 || ferror(stdout)) {
+		cmd_error(name, "writing standard output: %s", strerror(errno));
+		return status ? status : CMD_FAILED;
+	}
+	return status;
+}
+
+static int help(void)
+{
+	puts("Usage: manycore COMMAND [OPTION]...\n\n"
+	     "Software on machines with very many CPUs and memory nodes: emulate one, describe one, measure.\n\nCommands:");
+	for (const struct cmd *c = cmd_table; c->name; c++)
+		printf("  %-10s %s\n", c->name, c->summary);
+	puts("\n'manycore COMMAND --help' tells a command's options; 'manycore --version' the version.");
+	return cmd_finish("help", CMD_OK);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 2) {
+		fputs("manycore: no command given\nTry 'manycore --help'.\n", stderr);
+		return CMD_USAGE;
+	}
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help"))
+		return help();
+	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
+		printf("manycore %s\n", mc_version());
+		return cmd_finish("version", CMD_OK);
+	}
+	for (const struct cmd *c = cmd_table; c->name; c++)
+		if (!strcmp(argv[1], c->name))
+			return c->run(argc - 1, argv + 1);
+	fprintf(stderr, "manycore: '%s' is no command\nTry 'manycore --help'.\n", argv[1]);
+	return CMD_USAGE;
+}

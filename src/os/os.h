@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * os.h - what Linux is asked for: the only way src/lib reaches the system. linux/ implements it.
+ *
+ * Every function returns 0 or more, or -errno. Every read of /proc and /sys goes through a root directory descriptor, so
+ * that a recorded machine is data: MC_ROOT_LIVE is "/" itself.
+ */
+#ifndef MC_OS_H
+#define MC_OS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define MC_ROOT_LIVE (-100) /* AT_FDCWD with absolute paths */
+
+/* Reads a whole file below the root into a malloc'ed buffer with a NUL added after `*len` bytes. `path` is absolute.
+ * -EFBIG when longer than max. Files whose size the system does not tell are read to the end. */
+int mc_os_read_file(int root, const char *path, size_t max, char **text, size_t *len);
+/* A single unsigned/signed decimal number from a file. -EINVAL when it is none. */
+int mc_os_read_number(int root, const char *path, long long *value);
+
+/* Raw affinity calls: no glibc limits. get returns the bytes the kernel filled. */
+int mc_os_getaffinity(pid_t tid, size_t bytes, unsigned long *mask);
+int mc_os_setaffinity(pid_t tid, size_t bytes, const unsigned long *mask);
+
+/* CPU and node the caller runs on, either pointer may be NULL. */
+int mc_os_getcpu(unsigned int *cpu, unsigned int *node);
+
+#endif
