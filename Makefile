@@ -1,25 +1,30 @@
 # A thin wrapper: every target sets up what it needs (tools/setup), then asks Meson and Ninja.
 BUILD ?= build
 .DEFAULT_GOAL := all
-.PHONY: all setup demo check bench install fuzz sanitize nightly clean
+.PHONY: all setup demo check nightly bench install fuzz sanitize clean
 
 all: setup
 	@ninja -C $(BUILD)
 setup:
 	@tools/setup $(BUILD)
-demo: all
+demo:
+	@tools/setup $(BUILD) demo
 	@tools/demo $(BUILD)
-check: setup
+check:
+	@tools/setup $(BUILD) demo check
 	@tools/check $(BUILD)
-nightly: setup
+nightly:
+	@tools/setup $(BUILD) demo check nightly
 	@tools/check --nightly $(BUILD)
 bench: all
 	@$(BUILD)/manycore bench all
 install: all
 	@meson install -C $(BUILD)
-fuzz: setup
+fuzz:
+	@tools/setup $(BUILD) check
 	@tools/fuzz
-sanitize: setup
+sanitize:
+	@tools/setup $(BUILD) check
 	@tools/sanitize
 clean:
-	rm -rf $(BUILD) build-*
+	rm -rf $(BUILD) build-sanitize build-thread build-aarch64 build-install

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <sched.h>
 #include <sys/types.h>
-#include "manycore.h"
+#include "base.h"
 
 MC_BEGIN_DECLS
 

@@ -11,7 +11,7 @@
 #define MANYCORE_TOPOLOGY_H
 
 #include <stdbool.h>
-#include "manycore.h"
+#include "base.h"
 #include "cpumask.h"
 
 MC_BEGIN_DECLS
