@@ -3,10 +3,14 @@
  * emu.h - inside `manycore run`: what the supervisor and the system call families (syscalls/) share.
  *
  * A notified call arrives as `struct emu_call`; its handler from table.c answers with the call's result, -errno, or lets
- * the host's kernel run it (EMU_CONTINUE). Handlers may run on several receiver threads at once: state of a process is
- * under its lock, which the receiver takes before the handler and drops after it. Answers must be idempotent: a signal
- * may make the kernel raise the same call again.
+ * the host's kernel run it (EMU_CONTINUE). Several receiver threads run handlers at once: the state of a process and of
+ * its tasks is under its lock, which the receiver takes before the handler and drops after it. Answers must be
+ * idempotent: a signal may make the kernel raise the same call again.
  * Everything read from the target (memory, paths, sizes) is hostile input.
+ *
+ * Inheritance. fork and vfork are not notified (they are too common); a task is *adopted* at its first notified call and
+ * then takes what its creator has now. Whoever changes inheritable state of a task (mask, policy, ranges) first calls
+ * emu_settle(), which adopts every child and thread that already exists, so that they keep what was there before.
  */
 #ifndef MC_EMU_H
 #define MC_EMU_H
@@ -19,14 +23,25 @@
 #include <manycore/manycore.h>
 #include "emu/render/render.h"
 
+/* One numactl option that `run` was given: its short letter ('i' interleave, 'w' weighted-interleave, 'm' membind,
+ * 'p' preferred, 'P' preferred-many, 'l' localalloc) and its value (NULL for 'l'), in order of the command line. */
+struct emu_policy_option {
+	char letter;
+	const char *value;
+};
+
+enum { EMU_VIEW_AUTO, EMU_VIEW_NAMESPACE, EMU_VIEW_CALLS };
+
 struct emu_options {
 	struct mc_topology *topo;
 	unsigned int seed;
 	bool strict, verbose, rseq_real;
 	const char *trace;      /* NULL: off; "-": stderr; else a file */
 	int view;               /* EMU_VIEW_* */
+	struct mc_cpumask *cpus; /* first task's mask (--physcpubind, --cpunodebind); NULL: all */
+	const struct emu_policy_option *policy; /* memory policy options, nr_policy of them */
+	unsigned int nr_policy;
 };
-enum { EMU_VIEW_AUTO, EMU_VIEW_NAMESPACE, EMU_VIEW_CALLS };
 
 struct emu;
 struct emu_policy;      /* a memory policy: syscalls/mempolicy.c */
@@ -34,27 +49,40 @@ struct emu_mm;          /* an address space: its range policies and placements *
 
 /* A thread of the tree. */
 struct emu_task {
+	struct emu_task *hash_next, *next;      /* tid table; process's list */
 	pid_t tid;
 	struct emu_process *process;
-	struct mc_cpumask *allowed;     /* what it asked for, nr_cpu_ids bits; effective = allowed & online */
+	struct mc_cpumask *allowed;     /* as cpus_mask of the kernel, nr_cpu_ids bits; effective = allowed & online */
+	struct mc_cpumask *asked;       /* what sched_setaffinity last gave, NULL: never (hot-plug restores it) */
 	unsigned int cpu;               /* the emulated CPU it is on; one of the effective ones */
+	bool narrowed;                  /* the real affinity was changed at least once */
 	struct emu_policy *policy;      /* NULL: default */
 };
 
 /* A thread group. Lock: everything of it and of its tasks. */
 struct emu_process {
+	struct emu_process *hash_next;
 	pid_t tgid;
+	unsigned int refs;              /* under the table's lock */
+	bool dead;
 	pthread_mutex_t lock;
+	struct emu_task *tasks;
 	struct emu_mm *mm;
-	int memfd;                      /* /proc/TGID/mem, kept open */
+	struct emu_clone *clones;       /* notified thread creations whose thread has not been seen yet */
+	int pidfd;
+	uint64_t vdso;                  /* where its patched vDSO lies, 0: none */
 };
 
 struct emu_call {
 	struct emu *emu;
-	struct emu_task *task;
+	struct emu_task *task;          /* the caller; never NULL */
+	struct emu_process *locked;     /* the process that is locked now: the caller's, but see emu_task_find() */
 	uint64_t id;
 	int nr;
 	uint64_t arg[6];
+	uint64_t ip;
+	bool sent;                      /* the answer went out already (a descriptor was handed over) */
+	char note[160];                 /* for --trace: what was asked, filled when emu_tracing() */
 };
 
 #define EMU_CONTINUE INT64_MIN
@@ -64,24 +92,84 @@ int emu_read(struct emu_call *call, void *to, uint64_t from, size_t len);
 int emu_write(struct emu_call *call, uint64_t to, const void *from, size_t len);
 /* A NUL-terminated string of at most size - 1 bytes; its length, -EFAULT, -ENAMETOOLONG, -ENOENT. */
 int emu_read_string(struct emu_call *call, char *to, uint64_t from, size_t size);
+/* Is the call still waiting? Check after anything that named the caller by its tid. */
+bool emu_call_valid(struct emu_call *call);
 
 typedef int64_t (*emu_handler)(struct emu_call *call);
 
-/* One line of table.c: which calls are notified, by whom they are answered, and what docs/syscalls.md says. */
+/*
+ * One line of table.c: which calls are notified, by whom they are answered, and what docs/syscalls.md says.
+ * The filter notifies when (arg[test_arg] & test_mask) == test_value; test_mask 0: always. `when` limits a line to
+ * situations (EMU_WHEN_*), 0: always. A line with fn NULL is answered by the filter itself with -`error`.
+ */
+enum {
+	EMU_WHEN_LAZY = 1,      /* files of the tree are made on first need: path calls must be seen */
+	EMU_WHEN_CALLS = 2,     /* the calls view */
+	EMU_WHEN_STRICT = 4,
+	EMU_WHEN_LOOSE = 8,     /* not --strict */
+	EMU_WHEN_RSEQ = 16,     /* not --rseq=real */
+};
 struct emu_syscall {
 	int nr;
 	const char *name;
 	emu_handler fn;
 	const char *what;
+	unsigned int when;
+	unsigned int test_arg;
+	uint64_t test_mask, test_value;
+	int error;
 };
-extern const struct emu_syscall emu_table[];
+extern const struct emu_syscall emu_table[]; /* ends with name NULL */
 
 struct mc_render *emu_render(struct emu *emu);
 const struct emu_options *emu_options(const struct emu *emu);
-/* The task of a tid anywhere in the tree, with its process locked; NULL when there is none. */
-struct emu_task *emu_task_find(struct emu *emu, pid_t tid);
+/* The machine as it is now; hot-plug replaces it. The reference lasts as long as the run. */
+struct mc_topology *emu_topology(struct emu *emu);
+bool emu_tracing(const struct emu *emu);
 
-/* Runs argv on the emulated machine; the exit status of `manycore run` (125, 126, 127 or the command's). */
+/*
+ * The task of a tid anywhere in the tree (0: the caller), with its process locked *instead of* the caller's when it is
+ * another one: the caller's state may not be touched after that. NULL when it is not in the tree (call->locked stays).
+ * The receiver drops whichever lock is held.
+ */
+struct emu_task *emu_task_find(struct emu_call *call, pid_t tid);
+/* Adopts every existing child of the locked process and every thread of it; see "Inheritance" above. */
+void emu_settle(struct emu_call *call);
+/* May the caller act on `tid` as the kernel's check_same_owner() or CAP_SYS_NICE would allow? */
+bool emu_may_schedule(struct emu_call *call, pid_t tid);
+
+/* Hands `fd` to the caller as the answer of its call (O_CLOEXEC from flags), closes it here; returns the result. */
+int64_t emu_answer_fd(struct emu_call *call, int fd, int flags);
+
+/*
+ * What the memory policy family (syscalls/mempolicy*.c) gives the core. Weak: absent until it is linked. All are called
+ * with the process locked; `creator` belongs to another process for the first task of a child process (both locked).
+ */
+__attribute__((weak)) void emu_policy_task_new(struct emu *emu, struct emu_task *task, const struct emu_task *creator);
+__attribute__((weak)) void emu_policy_task_gone(struct emu *emu, struct emu_task *task);
+/* A child process: a copy of its parent's ranges (parent NULL: the first process). */
+__attribute__((weak)) void emu_mm_new(struct emu *emu, struct emu_process *process, const struct emu_process *parent);
+/* A new image (seen at set_tid_address or when its memory changed): ranges are gone, the task policy stays. */
+__attribute__((weak)) void emu_mm_exec(struct emu *emu, struct emu_process *process);
+__attribute__((weak)) void emu_mm_gone(struct emu *emu, struct emu_process *process);
+/* Before the task's mask or CPU changes (first-touch attribution). */
+__attribute__((weak)) void emu_policy_moving(struct emu *emu, struct emu_task *task);
+/* Checks options->policy against the machine, before anything is started. */
+__attribute__((weak)) int emu_policy_check(const struct emu_options *options, struct mc_error *error);
+/* Applies options->policy to the first task, before its program runs. */
+__attribute__((weak)) int emu_policy_start(struct emu *emu, struct emu_task *first, struct mc_error *error);
+/* `run` without a machine option: applies the options to this process itself, on the real machine. */
+__attribute__((weak)) int emu_policy_real(const struct emu_policy_option *policy, unsigned int nr, struct mc_error *error);
+/* Live values for the renderer (struct mc_render_live), filled before the renderer is made; its arg is `emu`. */
+__attribute__((weak)) void emu_policy_live(struct emu *emu, struct mc_render_live *live);
+/* Text of /proc/TGID/numa_maps of a process of the tree from the host's: 0, or -errno to show the host's. Locked. */
+__attribute__((weak)) int emu_policy_numa_maps(struct emu *emu, struct emu_task *task, struct mc_text *out);
+
+/* Private to the family, one pointer a run: its own state. */
+void **emu_policy_state(struct emu *emu);
+
+/* Runs argv on the emulated machine; the exit status of `manycore run` (125, 126, 127 or the command's). Dies by the
+ * command's signal when that died by one. */
 int emu_run(const struct emu_options *options, char **argv);
 
 #endif
