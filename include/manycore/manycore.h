@@ -19,6 +19,7 @@
 
 #include "base.h"
 #include "cpumask.h"
+#include "mempolicy.h"
 #include "topology.h"
 
 #endif /* MANYCORE_H */

@@ -8,6 +8,7 @@
 #ifndef MC_OS_H
 #define MC_OS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -26,5 +27,14 @@ int mc_os_setaffinity(pid_t tid, size_t bytes, const unsigned long *mask);
 
 /* CPU and node the caller runs on, either pointer may be NULL. */
 int mc_os_getcpu(unsigned int *cpu, unsigned int *node);
+
+/* Memory policy calls on masks of 64-bit words, `bits` wide; word may be NULL. get: -EOVERFLOW when a node does not fit. */
+int mc_os_set_mempolicy(int mode, const uint64_t *word, unsigned int bits);
+int mc_os_get_mempolicy(int *mode, uint64_t *word, unsigned int bits, const void *addr, unsigned long flags);
+int mc_os_mbind(void *addr, size_t len, int mode, const uint64_t *word, unsigned int bits, unsigned int flags);
+int mc_os_set_home_node(void *addr, size_t len, unsigned int node);
+long mc_os_move_pages(pid_t pid, size_t count, void *const *pages, const int *nodes, int *status, unsigned int flags);
+long mc_os_migrate_pages(pid_t pid, const uint64_t *from, unsigned int from_bits, const uint64_t *to, unsigned int to_bits);
+size_t mc_os_page_size(void);
 
 #endif
