@@ -25,6 +25,9 @@ struct mc_text {
 };
 void mc_text_add(struct mc_text *text, const void *data, size_t len);
 void mc_text_printf(struct mc_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* A mask as the kernel's cpulist and as its hex groups, without a newline. */
+void mc_text_list(struct mc_text *text, const struct mc_cpumask *mask);
+void mc_text_mask(struct mc_text *text, const struct mc_cpumask *mask);
 void mc_text_free(struct mc_text *text);
 
 struct mc_node_usage {
@@ -47,24 +50,27 @@ struct mc_render;
 struct mc_render *mc_render_new(struct mc_topology *topo, const struct mc_render_live *live);
 void mc_render_free(struct mc_render *render);
 struct mc_topology *mc_render_topology(struct mc_render *render);      /* a new reference */
-void mc_render_set_topology(struct mc_render *render, struct mc_topology *topo); /* after hot-plug */
+int mc_render_set_topology(struct mc_render *render, struct mc_topology *topo); /* after hot-plug; 0 or -ENOMEM */
 
 /* Is the path one that the renderer answers? Cheap: no content is made. */
-bool mc_render_owns(const struct mc_render *render, const char *path);
-/* Type and permissions; st_size as sysfs and procfs tell it (4096, or 0 for /proc). 0, -ENOENT, -EXDEV. */
+bool mc_render_owns(struct mc_render *render, const char *path);
+/* As lstat(2): type and permissions; st_size as sysfs and procfs tell it (4096, or 0 for /proc). 0, -ENOENT, -EXDEV. */
 int mc_render_stat(struct mc_render *render, const char *path, struct stat *st);
 /* Content of a file. 0, -ENOENT, -EXDEV, -EISDIR, -ENOMEM, or the error that reading the real file gives. */
 int mc_render_read(struct mc_render *render, const char *path, struct mc_text *out);
 /* Target of a link, as the kernel shows it (relative). */
 int mc_render_readlink(struct mc_render *render, const char *path, struct mc_text *out);
+/* The path with every link in it followed, the last one too: what to ask for when stat(2) is answered. */
+int mc_render_resolve(struct mc_render *render, const char *path, struct mc_text *out);
 /* Each name in a folder with its type ('f', 'd', 'l'). */
 int mc_render_list(struct mc_render *render, const char *path, int (*fn)(void *arg, const char *name, char type), void *arg);
 
 /*
- * Materialises the folder `path` below the directory descriptor `dir`. MC_RENDER_DIRS: folders and links only, files as
- * empty placeholders are left out (they are answered when opened). Equal contents share one inode (hard links).
+ * Materialises the contents of the folder `path` in the empty folder `dir`. MC_RENDER_DIRS: folders and links only, files
+ * are left out (they are answered when opened). MC_RENDER_SHALLOW: this one folder, the folders in it stay empty. Equal
+ * contents share one inode (hard links). 0 or -errno with *error saying which file; what was written then stays.
  */
-enum { MC_RENDER_DIRS = 1 };
+enum { MC_RENDER_DIRS = 1, MC_RENDER_SHALLOW = 2 };
 int mc_render_tree(struct mc_render *render, const char *path, int dir, unsigned int flags, struct mc_error *error);
 
 /* Files of a process: the host's text rewritten by what the emulator knows of that thread. NULL leaves a field alone. */
