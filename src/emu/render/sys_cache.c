@@ -54,15 +54,22 @@ static int make_id(const struct rn_at *at, const struct rn_entry *entry, struct 
 /* Die and cluster files: a recording tells; else they are there when the level has an id. */
 static bool has_level(const struct rn_at *at, const struct rn_entry *entry)
 {
-	if (at->view->recorded && rn_source_type(at))
-		return true;
-	return id_of(at, entry->arg) >= 0 && !at->view->recorded;
+	if (!mc_topology_siblings(at->topo, this_cpu(at), (enum mc_level)entry->arg))
+		return false;
+	return at->view->recorded ? rn_source_type(at) : id_of(at, entry->arg) >= 0;
+}
+
+/* No mask: the kernel shows no such file. */
+static bool has_mask(const struct rn_at *at, const struct rn_entry *entry)
+{
+	return mc_topology_siblings(at->topo, this_cpu(at), (enum mc_level)entry->arg);
 }
 
 #define LEVEL(file, level)                                                                                             \
-	{.name = file, .type = 'f', .arg = level, .make = make_siblings},                                              \
+	{.name = file, .type = 'f', .arg = level, .make = make_siblings, .has = has_mask},                                              \
 	{                                                                                                              \
-		.name = file "_list", .type = 'f', .flags = RN_WIDE, .arg = level, .make = make_siblings_list          \
+		.name = file "_list", .type = 'f', .flags = RN_WIDE, .arg = level, .make = make_siblings_list,         \
+		.has = has_mask                                                                                        \
 	}
 #define LEVEL_IF(file, level)                                                                                          \
 	{.name = file, .type = 'f', .arg = level, .make = make_siblings, .has = has_level},                            \
@@ -151,7 +158,7 @@ static uint64_t next_cache(const struct rn_at *at, const struct rn_entry *entry,
 
 #define NUMBER(file, which) {.name = file, .type = 'f', .arg = which, .has = has_cache_number, .make = make_cache_number}
 
-static const struct rn_entry index[] = {
+static const struct rn_entry cache_index[] = {
 	NUMBER("level", CACHE_LEVEL),
 	NUMBER("id", CACHE_ID),
 	NUMBER("coherency_line_size", CACHE_LINE),
@@ -167,7 +174,7 @@ static const struct rn_entry index[] = {
 };
 
 const struct rn_entry rn_cache[] = {
-	{.name = "index#", .type = 'd', .flags = RN_EXTRA, .next = next_cache, .kids = index},
+	{.name = "index#", .type = 'd', .flags = RN_EXTRA, .next = next_cache, .kids = cache_index},
 	{.name = "uevent", .type = 'f', .mode = 0644, .text = ""},
 	{0},
 };
