@@ -8,6 +8,7 @@
 
 const struct cmd cmd_table[] = {
 	{ "bench", cmd_bench, "measure the library and the emulator against their peers" },
+	{ "doctor", cmd_doctor, "what this host allows, what that means, and the remedy" },
 	{ NULL, NULL, NULL },
 };
 

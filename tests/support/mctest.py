@@ -69,6 +69,11 @@ def manycore(*args, **more):
     return execute([MANYCORE] + list(args), **more)
 
 
+def deny(*calls, error=1):
+    """The front of a command line under which these system calls fail: see tests/enosys/deny.c."""
+    return [os.path.join(BUILD, "tests/enosys/deny"), "-e", str(error)] + list(calls) + ["--"]
+
+
 class TestCase(unittest.TestCase):
     def setUp(self):
         self.dir = tempfile.mkdtemp(prefix="manycore-test-")
