@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "cmd/bench/bench.h"
+#include "cmd/bench/bench_run.h"
 #include "cmd/cmd.h"
 
 enum { ROUNDS = 31, QUICK_ROUNDS = 3 };
@@ -235,6 +236,11 @@ int cmd_bench(int argc, char **argv)
 	const char *name = NULL;
 	bool known = false;
 
+	/* The two forms that `bench run` starts by itself. */
+	if (argc == 2 && !strcmp(argv[1], "--run-worker"))
+		return bench_run_worker();
+	if (argc == 2 && !strcmp(argv[1], "--run-stamp"))
+		return bench_run_stamp();
 	for (int i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
 			return usage();
