@@ -18,6 +18,7 @@
 #define MANYCORE_H
 
 #include "base.h"
+#include "arena.h"
 #include "cpumask.h"
 #include "mempolicy.h"
 #include "topology.h"
