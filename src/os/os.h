@@ -21,6 +21,15 @@ int mc_os_read_file(int root, const char *path, size_t max, char **text, size_t 
 /* A single unsigned/signed decimal number from a file. -EINVAL when it is none. */
 int mc_os_read_number(int root, const char *path, long long *value);
 
+/* Folders. open: a descriptor for the others and mc_os_close(); below a root other than MC_ROOT_LIVE links are not
+ * followed. list: each name but . and .. with 'f', 'd', 'l' or 'o' (others), stops when fn returns non-zero and returns
+ * that. read_plain: a regular file of the folder, no link, pipe or device; -EFBIG when longer than max. */
+int mc_os_open_dir(int root, const char *path);
+void mc_os_close(int fd);
+int mc_os_list_dir(int dir, int (*fn)(void *arg, const char *name, char type), void *arg);
+int mc_os_read_link(int dir, const char *name, char *target, size_t size);
+int mc_os_read_plain(int dir, const char *name, size_t max, char **text, size_t *len);
+
 /* Raw affinity calls: no glibc limits. get returns the bytes the kernel filled. */
 int mc_os_getaffinity(pid_t tid, size_t bytes, unsigned long *mask);
 int mc_os_setaffinity(pid_t tid, size_t bytes, const unsigned long *mask);
