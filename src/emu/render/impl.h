@@ -142,4 +142,26 @@ int rn_node_meminfo(const struct rn_at *at, const struct rn_entry *entry, struct
 int rn_node_numastat(const struct rn_at *at, const struct rn_entry *entry, struct mc_text *out);
 int rn_node_vmstat(const struct rn_at *at, const struct rn_entry *entry, struct mc_text *out);
 
+/* ---- proc_*.c ---- */
+int rn_proc_cpuinfo(const struct rn_at *at, const struct rn_entry *entry, struct mc_text *out);
+int rn_proc_stat(const struct rn_at *at, const struct rn_entry *entry, struct mc_text *out);
+int rn_proc_uptime(const struct rn_at *at, const struct rn_entry *entry, struct mc_text *out);
+int rn_proc_columns(const struct rn_at *at, const struct rn_entry *entry, struct mc_text *out);
+int rn_proc_schedstat(const struct rn_at *at, const struct rn_entry *entry, struct mc_text *out);
+int rn_proc_meminfo(const struct rn_at *at, const struct rn_entry *entry, struct mc_text *out);
+int rn_proc_vmstat(const struct rn_at *at, const struct rn_entry *entry, struct mc_text *out);
+int rn_proc_zoneinfo(const struct rn_at *at, const struct rn_entry *entry, struct mc_text *out);
+int rn_proc_buddyinfo(const struct rn_at *at, const struct rn_entry *entry, struct mc_text *out);
+int rn_proc_pagetypeinfo(const struct rn_at *at, const struct rn_entry *entry, struct mc_text *out);
+int rn_numa_balancing(const struct rn_at *at, const struct rn_entry *entry, struct mc_text *out);
+extern const struct rn_entry rn_irq[];	     /* proc_irq.c */
+extern const struct rn_entry rn_kernel_mm[]; /* sys_mm.c */
+
+/* The emulator's value of at->path, -ENOENT: it has none. */
+int rn_value(const struct rn_at *at, struct mc_text *out);
+/* A host's set of CPUs as a set of the machine's; the caller frees it. */
+int rn_project(const struct rn_at *at, const char *path, bool is_list, struct mc_cpumask **out);
+int rn_projected(const struct rn_at *at, const struct rn_entry *entry, struct mc_text *out); /* arg: a list */
+int rn_projected_node(const struct rn_at *at, const struct rn_entry *entry, struct mc_text *out);
+
 #endif

@@ -31,7 +31,7 @@ void mc_text_mask(struct mc_text *text, const struct mc_cpumask *mask);
 void mc_text_free(struct mc_text *text);
 
 struct mc_node_usage {
-	uint64_t anon, file, shmem, mapped, dirty, hugetlb; /* bytes on this node */
+	uint64_t anon, file, shmem, mapped, dirty, hugetlb; /* bytes on this node; file is without shmem */
 };
 struct mc_node_counters {
 	uint64_t numa_hit, numa_miss, numa_foreign, interleave_hit, local_node, other_node;
@@ -44,6 +44,12 @@ struct mc_render_live {
 	void (*node_usage)(void *arg, unsigned int node, struct mc_node_usage *usage);
 	/* The kernel's numastat counters of the node. */
 	void (*node_counters)(void *arg, unsigned int node, struct mc_node_counters *counters);
+	/*
+	 * Content of a writable file whose value the emulator keeps: 0, or -ENOENT for the machine's own value. Asked for
+	 * /sys/kernel/mm/mempolicy/weighted_interleave/nodeN (and auto), /proc/sys/kernel/numa_balancing and every
+	 * nr_hugepages and nr_overcommit_hugepages file.
+	 */
+	int (*value)(void *arg, const char *path, struct mc_text *out);
 };
 
 struct mc_render;
@@ -72,6 +78,12 @@ int mc_render_list(struct mc_render *render, const char *path, int (*fn)(void *a
  */
 enum { MC_RENDER_DIRS = 1, MC_RENDER_SHALLOW = 2 };
 int mc_render_tree(struct mc_render *render, const char *path, int dir, unsigned int flags, struct mc_error *error);
+
+/* Bytes, the same as /proc/meminfo tells: for sysinfo(2). */
+struct mc_render_memory {
+	uint64_t total, free, available, shared, buffers, swap_total, swap_free;
+};
+int mc_render_memory(struct mc_render *render, struct mc_render_memory *memory);
 
 /* Files of a process: the host's text rewritten by what the emulator knows of that thread. NULL leaves a field alone. */
 struct mc_render_task {

@@ -126,6 +126,8 @@ static int make_pool(const struct rn_at *at, const struct rn_entry *entry, struc
 {
 	const struct mc_hugepool *pool = pool_of(this_node(at), at->n[1]);
 
+	if (entry->arg == POOL_TOTAL && !rn_value(at, out))
+		return 0;
 	return rn_number(out, (long long)(entry->arg == POOL_TOTAL  ? pool->total
 					  : entry->arg == POOL_FREE ? pool->free
 								    : pool->surplus));
