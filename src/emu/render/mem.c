@@ -41,6 +41,7 @@ static const struct {
 	unsigned int unit;
 } vmstat_names[] = {
 	{"nr_free_pages", FIG_FREE, 4096},
+	{"nr_free_pages_blocks", FIG_FREE, 4096},
 	{"nr_inactive_anon", FIG_INACTIVE_ANON, 4096},
 	{"nr_active_anon", FIG_ACTIVE_ANON, 4096},
 	{"nr_inactive_file", FIG_INACTIVE_FILE, 4096},

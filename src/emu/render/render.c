@@ -411,8 +411,10 @@ again:
 		if (found->type != 'd')
 			return -ENOTDIR;
 		ret = step(at, found->entry, ours, name, len, found);
-		if (ret == -EXDEV)
-			ret = rn_loose(at, name + len, &found->entry);
+		if (ret == -EXDEV && !rn_loose(at, name + len, &found->entry)) {
+			found->type = found->entry->type;
+			return 0;
+		}
 		if (ret)
 			return ret;
 		if (found->entry)
