@@ -78,6 +78,7 @@ struct emu_call {
 	struct emu_task *task;          /* the caller; never NULL */
 	struct emu_process *locked;     /* the process that is locked now: the caller's, but see emu_task_find() */
 	uint64_t id;
+	pid_t caller;                   /* its tid */
 	int nr;
 	uint64_t arg[6];
 	uint64_t ip;
@@ -133,8 +134,9 @@ bool emu_tracing(const struct emu *emu);
  * The receiver drops whichever lock is held.
  */
 struct emu_task *emu_task_find(struct emu_call *call, pid_t tid);
-/* Adopts every existing child of the locked process and every thread of it; see "Inheritance" above. */
-void emu_settle(struct emu_call *call);
+/* Adopts what `task` (of the locked process) has created and that has not been seen yet; see "Inheritance" above. NULL:
+ * what any task of the locked process has created (before a change of its address space). A read of /proc a task. */
+void emu_settle(struct emu_call *call, struct emu_task *task);
 /* May the caller act on `tid` as the kernel's check_same_owner() or CAP_SYS_NICE would allow? */
 bool emu_may_schedule(struct emu_call *call, pid_t tid);
 

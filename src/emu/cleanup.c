@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: MIT
+/*
+ * cleanup.c - leaving nothing behind: killing a tree to a fixed point, removing the private folder. Called by the waiter
+ * when the supervisor died and by the supervisor when the waiter died; the caller is a subreaper.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include "emu/internal.h"
+
+struct pair {
+	pid_t pid, parent;
+	bool ours;
+};
+
+static int read_pair(const char *name, struct pair *pair)
+{
+	char path[64], text[512], *p;
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%.20s/stat", name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	n = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	if (n <= 0)
+		return -ESRCH;
+	text[n] = '\0';
+	p = strrchr(text, ')');
+	if (!p || sscanf(p + 1, " %*c %d", &pair->parent) != 1)
+		return -EINVAL;
+	pair->pid = atoi(name);
+	pair->ours = false;
+	return 0;
+}
+
+static struct pair *read_pairs(size_t *nr)
+{
+	struct pair *pairs = NULL;
+	size_t n = 0, room = 0;
+	struct dirent *e;
+	DIR *dir = opendir("/proc");
+
+	while (dir && (e = readdir(dir))) {
+		if (e->d_name[0] < '1' || e->d_name[0] > '9')
+			continue;
+		if (n == room) {
+			struct pair *more = realloc(pairs, (room = room ? 2 * room : 512) * sizeof(*pairs));
+
+			if (!more)
+				break;
+			pairs = more;
+		}
+		if (!read_pair(e->d_name, &pairs[n]))
+			n++;
+	}
+	if (dir)
+		closedir(dir);
+	*nr = n;
+	return pairs;
+}
+
+/* One round: how many living descendants were found (and killed). */
+static size_t kill_round(pid_t root)
+{
+	size_t nr, found = 0;
+	struct pair *pairs = read_pairs(&nr);
+	bool more = true;
+
+	while (more) {
+		more = false;
+		for (size_t i = 0; i < nr; i++) {
+			bool parent_ours = pairs[i].parent == root;
+
+			if (pairs[i].ours || pairs[i].pid == root)
+				continue;
+			for (size_t j = 0; j < nr && !parent_ours; j++)
+				parent_ours = pairs[j].ours && pairs[j].pid == pairs[i].parent;
+			if (parent_ours) {
+				pairs[i].ours = more = true;
+				found++;
+				kill(pairs[i].pid, SIGKILL);
+			}
+		}
+	}
+	free(pairs);
+	return found;
+}
+
+/* Kills until none is left: a process that forks while it is looked for is found in a later round. */
+void emu_kill_descendants(pid_t root)
+{
+	struct timespec wait = { 0, 500 * 1000 };
+
+	for (;;) {
+		size_t found = kill_round(root);
+
+		while (waitpid(-1, NULL, WNOHANG) > 0)
+			;
+		if (!found && waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD)
+			return;
+		nanosleep(&wait, NULL);
+	}
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st;
+	(void)type;
+	(void)ftw;
+	remove(path);
+	return 0;
+}
+
+void emu_remove_tree(const char *path)
+{
+	if (path[0])
+		nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+}

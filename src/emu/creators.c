@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: MIT
+/*
+ * creators.c - who created a task. /proc tells the children of each thread, but not which thread of a process created
+ * another one: for those, clone and clone3 with CLONE_THREAD are notified and noted here, and a new thread is matched to
+ * its note through the word into which the kernel wrote its tid. All with the process locked.
+ */
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+#include "emu/tasks.h"
+
+struct emu_clone {
+	struct emu_clone *next;
+	pid_t creator;
+	uint64_t word;  /* where the child's tid is stored; 0: not asked for */
+	pid_t tid;      /* once read */
+};
+
+size_t emu_children(pid_t tgid, pid_t tid, pid_t **pids)
+{
+	char path[80], *text = NULL, *p, *end;
+	size_t len = 0, room = 0, nr = 0;
+	ssize_t n = 0;
+	int fd;
+
+	*pids = NULL;
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", tgid, tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	do {
+		if (room - len < 4096) {
+			char *more = realloc(text, (room += 16384) + 1);
+
+			if (!more)
+				break;
+			text = more;
+		}
+		n = read(fd, text + len, room - len);
+		len += n > 0 ? (size_t)n : 0;
+	} while (n > 0);
+	close(fd);
+	if (!text)
+		return 0;
+	text[len] = '\0';
+	*pids = calloc(len / 2 + 1, sizeof(pid_t));
+	for (p = text; *pids; p = end) {
+		long pid = strtol(p, &end, 10);
+
+		if (end == p)
+			break;
+		(*pids)[nr++] = (pid_t)pid;
+	}
+	free(text);
+	return nr;
+}
+
+bool emu_has_child(pid_t tgid, pid_t tid, pid_t child)
+{
+	pid_t *pids;
+	size_t nr = emu_children(tgid, tid, &pids);
+	bool has = false;
+
+	for (size_t i = 0; i < nr; i++)
+		has |= pids[i] == child;
+	free(pids);
+	return has;
+}
+
+int emu_clone_note(struct emu_call *call, uint64_t flags, uint64_t parent_tid, uint64_t stack)
+{
+	struct emu_clone *c;
+
+	(void)stack;
+	if (!(flags & CLONE_THREAD))
+		return 0;
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		return -1;
+	c->creator = call->caller;
+	c->word = flags & CLONE_PARENT_SETTID ? parent_tid : 0;
+	c->next = call->task->process->clones;
+	call->task->process->clones = c;
+	return 0;
+}
+
+/* Reads the words of the notes that have no tid yet, a few hundred at once. */
+static void read_words(struct emu_process *process)
+{
+	struct emu_clone *c = process->clones;
+
+	while (c) {
+		struct iovec here[256], there[256];
+		struct emu_clone *who[256];
+		pid_t word[256] = { 0 };
+		unsigned int nr = 0;
+
+		for (; c && nr < 256; c = c->next) {
+			if (c->tid || !c->word)
+				continue;
+			here[nr] = (struct iovec){ &word[nr], sizeof(pid_t) };
+			there[nr] = (struct iovec){ (void *)(uintptr_t)c->word, sizeof(pid_t) };
+			who[nr++] = c;
+		}
+		/* One bad address ends the whole call early; what was read until there counts. */
+		if (nr)
+			(void)!process_vm_readv(process->tgid, here, nr, there, nr, 0);
+		for (unsigned int i = 0; i < nr; i++)
+			if (word[i] > 0 && word[i] != process->tgid)
+				who[i]->tid = word[i];
+	}
+}
+
+static const struct emu_task *task_of(struct emu_process *process, pid_t tid)
+{
+	for (struct emu_task *t = process->tasks; t; t = t->next)
+		if (t->tid == tid)
+			return t;
+	return NULL;
+}
+
+static const struct emu_task *use_up(struct emu_process *process, struct emu_clone **at)
+{
+	struct emu_clone *c = *at;
+	const struct emu_task *creator = task_of(process, c->creator);
+
+	*at = c->next;
+	free(c);
+	return creator;
+}
+
+const struct emu_task *emu_clone_match(struct emu *emu, struct emu_process *process, pid_t tid)
+{
+	struct emu_clone **wordless = NULL;
+
+	(void)emu;
+	if (!process->clones)
+		return NULL;
+	for (int round = 0; round < 2; round++) {
+		for (struct emu_clone **at = &process->clones; *at; at = &(*at)->next) {
+			if ((*at)->tid == tid)
+				return use_up(process, at);
+			if (!(*at)->word)
+				wordless = at; /* the oldest one, in the end */
+		}
+		if (!round)
+			read_words(process);
+	}
+	return wordless ? use_up(process, wordless) : NULL;
+}
+
+void emu_clones_settle(struct emu *emu, struct emu_process *process,
+		       struct emu_task *(*adopt)(struct emu *, struct emu_process *, pid_t))
+{
+	bool again = process->clones != NULL;
+
+	if (again)
+		read_words(process);
+	while (again) {
+		again = false;
+		for (struct emu_clone *c = process->clones; c && !again; c = c->next) {
+			/* adopt() uses the note up: start over. */
+			if (c->tid && !task_of(process, c->tid)) {
+				adopt(emu, process, c->tid);
+				again = true;
+			}
+		}
+	}
+}
+
+void emu_clones_free(struct emu_process *process)
+{
+	while (process->clones) {
+		struct emu_clone *c = process->clones;
+
+		process->clones = c->next;
+		free(c);
+	}
+}

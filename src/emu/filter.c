@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT
+/*
+ * filter.c - the seccomp filter, generated from table.c with libseccomp.
+ *
+ * libseccomp makes the program; we load it ourselves, since the library of the distributions does not know
+ * SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV (Linux 5.19): with it, a signal no longer interrupts a call that is being
+ * answered, which under a fast interval timer would never complete. Run by the child, just before its exec.
+ */
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <seccomp.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include "emu/internal.h"
+
+#ifndef SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
+#define SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV (1UL << 5)
+#endif
+
+bool emu_line_active(const struct emu *emu, const struct emu_syscall *line)
+{
+	if ((line->when & EMU_WHEN_STRICT) && !emu->opt->strict)
+		return false;
+	if ((line->when & EMU_WHEN_LOOSE) && emu->opt->strict)
+		return false;
+	if ((line->when & EMU_WHEN_RSEQ) && emu->opt->rseq_real)
+		return false;
+	if ((line->when & EMU_WHEN_CALLS) && emu->view != EMU_VIEW_CALLS)
+		return false;
+	if ((line->when & EMU_WHEN_LAZY) && !emu->lazy)
+		return false;
+	return true;
+}
+
+static int add_rules(struct emu *emu, scmp_filter_ctx ctx)
+{
+	for (const struct emu_syscall *line = emu_table; line->name; line++) {
+		uint32_t action = line->fn ? SCMP_ACT_NOTIFY : SCMP_ACT_ERRNO(line->error);
+		int rc;
+
+		if (!emu_line_active(emu, line))
+			continue;
+		if (line->test_mask) {
+			struct scmp_arg_cmp test = SCMP_CMP64(line->test_arg, SCMP_CMP_MASKED_EQ,
+							      line->test_mask, line->test_value);
+
+			rc = seccomp_rule_add_exact_array(ctx, action, line->nr, 1, &test);
+		} else {
+			rc = seccomp_rule_add_exact_array(ctx, action, line->nr, 0, NULL);
+		}
+		if (rc < 0 && rc != -EEXIST)
+			return rc;
+	}
+	return 0;
+}
+
+/* The program as bytes; *len in bytes. NULL with errno. */
+static struct sock_filter *make_program(struct emu *emu, size_t *len)
+{
+	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ALLOW);
+	struct sock_filter *prog = NULL;
+	struct stat st;
+	int fd = -1, rc;
+
+	if (!ctx) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	/* Programs of another word size run unanswered: they see the host (limits.md). */
+	(void)seccomp_attr_set(ctx, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_ALLOW);
+	rc = add_rules(emu, ctx);
+	if (rc < 0)
+		goto out;
+	fd = memfd_create("filter", MFD_CLOEXEC);
+	rc = fd < 0 ? -errno : seccomp_export_bpf(ctx, fd);
+	if (rc < 0)
+		goto out;
+	if (fstat(fd, &st) < 0 || !(prog = malloc((size_t)st.st_size))) {
+		rc = -errno;
+		goto out;
+	}
+	if (pread(fd, prog, (size_t)st.st_size, 0) != st.st_size)
+		rc = -EIO;
+	*len = (size_t)st.st_size;
+out:
+	if (fd >= 0)
+		close(fd);
+	seccomp_release(ctx);
+	if (rc < 0) {
+		free(prog);
+		errno = -rc;
+		return NULL;
+	}
+	return prog;
+}
+
+int emu_filter_load(struct emu *emu, const char **step)
+{
+	static const unsigned long flags[] = {
+		SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV |
+			SECCOMP_FILTER_FLAG_SPEC_ALLOW,
+		SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_SPEC_ALLOW,
+	};
+	struct sock_fprog prog;
+	size_t len;
+	int fd = -1;
+
+	*step = "making the seccomp filter";
+	prog.filter = make_program(emu, &len);
+	if (!prog.filter)
+		return -errno;
+	prog.len = (unsigned short)(len / sizeof(struct sock_filter));
+	*step = "installing the seccomp filter";
+	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
+		fd = (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags[i], &prog);
+		/* Root needs no no_new_privs, and su or sudo go on working without it. */
+		if (fd < 0 && errno == EACCES) {
+			if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+				break;
+			fd = (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags[i], &prog);
+		}
+		if (fd >= 0 || errno != EINVAL)
+			break;
+	}
+	fd = fd < 0 ? -errno : fd;
+	free(prog.filter);
+	return fd;
+}

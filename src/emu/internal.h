@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * internal.h - the run core's own state, shared by its files only (the call families see emu.h).
+ *
+ * Processes: waiter (foreground job, mirrors the command) -> supervisor (this struct; answers calls) -> command's tree.
+ * Lock order: a process's lock, then table_lock; tree_lock and files_lock are leaves.
+ */
+#ifndef MC_EMU_INTERNAL_H
+#define MC_EMU_INTERNAL_H
+
+#include <stdatomic.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <sys/types.h>
+#include "emu/emu.h"
+
+#define EMU_HASH 4096
+
+struct emu_dir; /* view/tree.c */
+struct emu_file; /* procfiles.c */
+
+struct emu {
+	const struct emu_options *opt;
+	_Atomic(struct mc_topology *) topo;
+	struct mc_render *render;
+	struct mc_render_live live;
+	int view;               /* what was chosen: EMU_VIEW_NAMESPACE or EMU_VIEW_CALLS */
+	bool lazy;              /* the tree is filled on first need */
+	bool in_userns;         /* not real root: the view needs a user namespace */
+	unsigned int mounted;   /* a bit for each of emu_roots that the namespace view covers */
+	char why[256];          /* why the namespace view was not taken */
+	pid_t supervisor, first;
+	int listener, waiter;   /* seccomp listener; socket to the waiter */
+	int epoll;
+	int trace_fd;
+	_Atomic unsigned int spread;    /* tasks placed so far */
+	unsigned int nr_real;
+	unsigned int *real;     /* host CPUs this run may use */
+	size_t real_bytes;
+	void *policy_state;
+
+	pthread_mutex_t table_lock;
+	struct emu_task *task_hash[EMU_HASH];
+	struct emu_process *process_hash[EMU_HASH];
+
+	int tree;               /* root folder of the rendered tree, -1: none yet */
+	char tree_path[64];     /* calls view: its path */
+	pthread_mutex_t tree_lock;
+	struct emu_dir *dirs[1024];
+	unsigned int generation;
+
+	pthread_mutex_t files_lock;
+	struct emu_file *files;
+	unsigned int nr_files;
+
+	pthread_mutex_t plug_lock;
+	struct emu_plug *plugs;
+	_Atomic unsigned int nr_plugs;
+};
+
+/* What goes between waiter, supervisor and child (SOCK_SEQPACKET, one struct a message). */
+enum emu_msg_kind {
+	EMU_MSG_FAIL,   /* status: exit code; text: what failed */
+	EMU_MSG_ROOT,   /* child: the namespace view stands; carries the tree's root folder */
+	EMU_MSG_NOVIEW, /* child: the namespace view can't be had: text */
+	EMU_MSG_LISTENER, /* child: carries the listener */
+	EMU_MSG_GO,
+	EMU_MSG_PID,    /* supervisor: the command's pid in `status` */
+	EMU_MSG_STOPPED,/* status: the stop signal */
+	EMU_MSG_EXIT,   /* status: as of waitpid; more: processes are left */
+};
+struct emu_msg {
+	int kind, status, more;
+	char text[512];
+};
+int emu_msg_send(int sock, const struct emu_msg *msg, int fd);
+/* 1, 0 at the other end's end, -errno. *fd -1 when none came along. */
+int emu_msg_recv(int sock, struct emu_msg *msg, int *fd);
+
+/* waiter.c, supervisor.c, child.c: the three roles. */
+struct emu_start {
+	char **argv;
+	sigset_t mask;          /* the caller's signal mask, for the command */
+	pid_t group;            /* the job's process group */
+	pid_t waiter;
+};
+int emu_waiter(pid_t supervisor, int sock);
+_Noreturn void emu_supervisor(struct emu *emu, const struct emu_start *start, int sock);
+_Noreturn void emu_child(struct emu *emu, const struct emu_start *start, int sock);
+void emu_kill_descendants(pid_t root);
+void emu_remove_tree(const char *path);
+
+/* filter.c */
+bool emu_line_active(const struct emu *emu, const struct emu_syscall *line);
+/* Loads the filter for this thread; the listener or -errno with the step in *step. */
+int emu_filter_load(struct emu *emu, const char **step);
+
+/* notify.c */
+int emu_notify_start(struct emu *emu);
+void emu_trace(struct emu *emu, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* tasks.c */
+void emu_tasks_init(struct emu *emu);
+/* The task, adopted when it is new, its process locked and referenced; NULL when it is not in the tree. */
+struct emu_task *emu_task_get(struct emu *emu, pid_t tid);
+void emu_process_put(struct emu *emu, struct emu_process *process);
+struct emu_task *emu_task_first(struct emu *emu, pid_t pid);
+void emu_task_exit(struct emu *emu, struct emu_task *task);
+void emu_process_exec(struct emu *emu, struct emu_task *task);
+void emu_process_gone(struct emu *emu, pid_t tgid);
+/* Calls fn for each process with it locked. */
+void emu_each_process(struct emu *emu, void (*fn)(struct emu *emu, struct emu_process *process));
+bool emu_task_known(struct emu *emu, pid_t tid);
+int emu_clone_note(struct emu_call *call, uint64_t flags, uint64_t parent_tid, uint64_t stack);
+/* A field of /proc/TID/status such as "Tgid:", or -1. */
+long emu_proc_field(pid_t tid, const char *field);
+
+/* cpus.c */
+int emu_cpus_init(struct emu *emu, struct mc_error *error);
+void emu_task_place(struct emu *emu, struct emu_task *task); /* keeps the CPU when it may */
+void emu_task_bind(struct emu *emu, struct emu_task *task);  /* the real affinity */
+void emu_effective(struct emu *emu, const struct emu_task *task, struct mc_cpumask *out);
+int emu_set_online(struct emu *emu, unsigned int cpu, bool online);
+
+/* hotplug.c: descriptors that programs write to. */
+struct emu_plug;
+int emu_plug_open(struct emu *emu, unsigned int cpu);
+void emu_plug_drain(struct emu *emu);
+
+/* view/namespace.c: run by the child. 0 with the root folder in *root, or -errno with *step. */
+int emu_view_namespace(struct emu *emu, int *root, const char **step);
+extern const char *const emu_roots[]; /* the folders that the views show */
+bool emu_in_roots(const char *path);
+bool emu_path_mounted(struct emu *emu, const char *path);
+
+/* view/tree.c */
+int emu_tree_prepare(struct emu *emu, struct mc_error *error);  /* before the command runs */
+int emu_tree_make_private(struct emu *emu, struct mc_error *error);
+/* Makes what is needed to reach `path` (absolute, clean, owned). 0 or -errno as of walking it. */
+int emu_tree_ensure(struct emu *emu, const char *path, bool refresh);
+void emu_tree_stale(struct emu *emu); /* after hot-plug */
+
+/* view/path.c */
+void emu_path_clean(char *path);
+enum emu_where { EMU_PATH_OTHER, EMU_PATH_TREE, EMU_PATH_FILE, EMU_PATH_PROC };
+#define EMU_PATH_MAX 4096
+/* Where the caller's (dirfd, path) leads: EMU_PATH_*, or -errno for a path of the rendered machine that can't be walked.
+ * `out` (EMU_PATH_MAX) gets the clean absolute path with the machine's links followed (the last one only if `follow`).
+ * EMU_PATH_OTHER also when the path can't be read. */
+int emu_path_find(struct emu_call *call, int dirfd, uint64_t path, bool follow, char *out);
+
+/* procfiles.c */
+int emu_proc_open(struct emu_call *call, const char *path, int flags, int *fd);
+int emu_file_open(struct emu *emu, const char *path, int *fd);
+void emu_files_refresh(struct emu *emu);
+
+/* vdso.c */
+void emu_vdso_patch(struct emu_call *call);
+
+#endif

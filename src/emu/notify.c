@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: MIT
+/*
+ * notify.c - the receivers: threads that take notified calls, run their handlers from table.c and answer.
+ *
+ * Several, so that a tree on a large host is not held to one answering thread; the kernel hands each call to one of them.
+ * A receiver holds the lock of the caller's process while its handler runs. The caller's memory is read and written with
+ * process_vm_readv/writev: unlike /proc/PID/mem they respect the caller's page protections, and follow it over exec.
+ */
+#include <errno.h>
+#include <fcntl.h>
+
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+#include "emu/internal.h"
+
+#ifndef SECCOMP_IOCTL_NOTIF_SET_FLAGS
+#define SECCOMP_IOCTL_NOTIF_SET_FLAGS _IOW('!', 4, __u64)
+#define SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP (1UL << 0)
+#endif
+
+bool emu_tracing(const struct emu *emu)
+{
+	return emu->trace_fd >= 0;
+}
+
+void emu_trace(struct emu *emu, const char *format, ...)
+{
+	char line[512];
+	va_list ap;
+	int n;
+
+	va_start(ap, format);
+	n = vsnprintf(line, sizeof(line) - 1, format, ap);
+	va_end(ap);
+	if (n > (int)sizeof(line) - 2)
+		n = (int)sizeof(line) - 2;
+	line[n++] = '\n';
+	(void)!write(emu->trace_fd, line, (size_t)n); /* one write a line: lines stay whole */
+}
+
+bool emu_call_valid(struct emu_call *call)
+{
+	return ioctl(call->emu->listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &call->id) == 0;
+}
+
+static int copy(struct emu_call *call, void *ours, uint64_t theirs, size_t len, bool write_it)
+{
+	struct iovec here = { ours, len }, there = { (void *)(uintptr_t)theirs, len };
+	pid_t tid = call->caller;
+	ssize_t n;
+
+	if (!len)
+		return 0;
+	n = write_it ? process_vm_writev(tid, &here, 1, &there, 1, 0) :
+		       process_vm_readv(tid, &here, 1, &there, 1, 0);
+	/* The tid may have become another's: what was read counts only if the call still waits. */
+	if (!write_it && !emu_call_valid(call))
+		return -ENOENT;
+	if (n == (ssize_t)len)
+		return 0;
+	if (n < 0 && errno == ESRCH)
+		return -ENOENT;
+	return -EFAULT;
+}
+
+int emu_read(struct emu_call *call, void *to, uint64_t from, size_t len)
+{
+	return copy(call, to, from, len, false);
+}
+
+/* The call is checked before, not after: a caller that is gone must not have another process written to. */
+int emu_write(struct emu_call *call, uint64_t to, const void *from, size_t len)
+{
+	if (!emu_call_valid(call))
+		return -ENOENT;
+	return copy(call, (void *)(uintptr_t)from, to, len, true);
+}
+
+int emu_read_string(struct emu_call *call, char *to, uint64_t from, size_t size)
+{
+	size_t got = 0;
+
+	while (got < size) {
+		/* Never across a page end in one go: the next page may not be there. */
+		size_t part = 256 - ((from + got) & 255);
+		struct iovec here, there;
+		char *end;
+		ssize_t n;
+
+		if (part > size - got)
+			part = size - got;
+		here = (struct iovec){ to + got, part };
+		there = (struct iovec){ (void *)(uintptr_t)(from + got), part };
+		n = process_vm_readv(call->caller, &here, 1, &there, 1, 0);
+		if (n <= 0)
+			return emu_call_valid(call) ? -EFAULT : -ENOENT;
+		end = memchr(to + got, '\0', (size_t)n);
+		if (end)
+			return emu_call_valid(call) ? (int)(end - to) : -ENOENT;
+		got += (size_t)n;
+	}
+	return emu_call_valid(call) ? -ENAMETOOLONG : -ENOENT;
+}
+
+int64_t emu_answer_fd(struct emu_call *call, int fd, int flags)
+{
+	struct seccomp_notif_addfd add = {
+		.id = call->id,
+		.flags = SECCOMP_ADDFD_FLAG_SEND,
+		.srcfd = (uint32_t)fd,
+		.newfd_flags = (uint32_t)flags & O_CLOEXEC,
+	};
+	int rc = ioctl(call->emu->listener, SECCOMP_IOCTL_NOTIF_ADDFD, &add);
+	int err = errno;
+
+	close(fd);
+	if (rc < 0)
+		return err == EMFILE ? -EMFILE : -ENOENT;
+	call->sent = true;
+	return rc;
+}
+
+static const struct emu_syscall *find_line(struct emu *emu, const struct emu_call *call)
+{
+	const struct emu_syscall *found = NULL;
+
+	for (const struct emu_syscall *line = emu_table; line->name; line++) {
+		if (line->nr != call->nr || !line->fn || !emu_line_active(emu, line))
+			continue;
+		if (!line->test_mask ||
+		    (call->arg[line->test_arg] & line->test_mask) == line->test_value) {
+			found = line;
+			break;
+		}
+	}
+	return found;
+}
+
+static void show(struct emu_call *call, const struct emu_syscall *line, int64_t result)
+{
+	char answer[64];
+
+	if (result == EMU_CONTINUE)
+		snprintf(answer, sizeof(answer), "(host)");
+	else if (result < 0)
+		snprintf(answer, sizeof(answer), "-%s", strerrorname_np((int)-result));
+	else
+		snprintf(answer, sizeof(answer), "%lld", (long long)result);
+	if (call->note[0])
+		emu_trace(call->emu, "[%d] %s(%s) = %s", call->caller, line->name, call->note, answer);
+	else
+		emu_trace(call->emu, "[%d] %s(%#llx, %#llx, %#llx) = %s", call->caller, line->name,
+			  (unsigned long long)call->arg[0], (unsigned long long)call->arg[1],
+			  (unsigned long long)call->arg[2], answer);
+}
+
+static int64_t handle(struct emu_call *call)
+{
+	struct emu *emu = call->emu;
+	const struct emu_syscall *line = find_line(emu, call);
+	struct emu_process *home;
+	int64_t result;
+
+	if (!line)
+		return EMU_CONTINUE;
+	if (atomic_load_explicit(&emu->nr_plugs, memory_order_relaxed))
+		emu_plug_drain(emu);
+	call->task = emu_task_get(emu, call->caller);
+	if (!call->task)
+		return EMU_CONTINUE; /* gone, or out of memory */
+	home = call->locked = call->task->process;
+	result = line->fn(call);
+	pthread_mutex_unlock(&call->locked->lock);
+	if (call->locked != home)
+		emu_process_put(emu, call->locked);
+	emu_process_put(emu, home);
+	if (emu_tracing(emu) && (result != EMU_CONTINUE || call->note[0]))
+		show(call, line, result);
+	return result;
+}
+
+static void answer(struct emu_call *call, int64_t result)
+{
+	struct seccomp_notif_resp resp = { .id = call->id };
+
+	if (call->sent)
+		return;
+	if (result == EMU_CONTINUE)
+		resp.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
+	else if (result < 0)
+		resp.error = (int)result;
+	else
+		resp.val = result;
+	ioctl(call->emu->listener, SECCOMP_IOCTL_NOTIF_SEND, &resp); /* ENOENT: it is gone */
+}
+
+static void *receiver(void *arg)
+{
+	struct emu *emu = arg;
+	struct seccomp_notif_sizes sizes;
+	struct seccomp_notif *req;
+	size_t size = sizeof(*req);
+
+	if (!syscall(SYS_seccomp, SECCOMP_GET_NOTIF_SIZES, 0, &sizes) && sizes.seccomp_notif > size)
+		size = sizes.seccomp_notif;
+	req = malloc(size);
+	while (req) {
+		struct emu_call call = { .emu = emu };
+
+		memset(req, 0, size);
+		if (ioctl(emu->listener, SECCOMP_IOCTL_NOTIF_RECV, req) < 0) {
+			if (errno == EINTR || errno == ENOENT)
+				continue;
+			break;
+		}
+		call.id = req->id;
+		call.caller = (pid_t)req->pid;
+		call.nr = req->data.nr;
+		call.ip = req->data.instruction_pointer;
+		for (int i = 0; i < 6; i++)
+			call.arg[i] = req->data.args[i];
+		answer(&call, handle(&call));
+	}
+	free(req);
+	return NULL;
+}
+
+int emu_notify_start(struct emu *emu)
+{
+	unsigned int nr = emu->nr_real < 2 ? 2 : emu->nr_real > 16 ? 16 : emu->nr_real;
+	pthread_attr_t attr;
+
+	/* The receiver is then woken on the caller's CPU, which is what an answer wants (Linux 6.6; else no matter). */
+	ioctl(emu->listener, SECCOMP_IOCTL_NOTIF_SET_FLAGS, SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP);
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, 256 * 1024);
+	for (unsigned int i = 0; i < nr; i++) {
+		pthread_t thread;
+
+		if (pthread_create(&thread, &attr, receiver, emu))
+			return i ? 0 : -EAGAIN;
+		pthread_detach(thread);
+	}
+	pthread_attr_destroy(&attr);
+	return 0;
+}

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: MIT
+/*
+ * procfiles.c - answered opens of single files: a process's own (/proc/PID/status ...), which are snapshots, and those of
+ * the machine (/proc/stat, meminfo ...), which programs keep open and read again (top, vmstat, free): these are written
+ * anew once a second as long as somebody but us has them open.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "emu/internal.h"
+
+#pragma weak mc_render_status
+#pragma weak mc_render_stat_line
+
+enum { FILES_MAX = 256 };
+
+/* A machine file that is open somewhere in the tree. */
+struct emu_file {
+	struct emu_file *next;
+	int fd;         /* ours, for writing */
+	char path[];
+};
+
+/* A descriptor of its own for the caller: another file position, and no more rights than it asked for. */
+static int reopen(int fd, int flags)
+{
+	char link[32];
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	return open(link, (flags & O_ACCMODE) | O_CLOEXEC);
+}
+
+static int put_text(int fd, const struct mc_text *text)
+{
+	size_t done = 0;
+
+	while (done < text->len) {
+		ssize_t n = pwrite(fd, text->data + done, text->len - done, (off_t)done);
+
+		if (n <= 0)
+			return -EIO;
+		done += (size_t)n;
+	}
+	return ftruncate(fd, (off_t)text->len) < 0 ? -errno : 0;
+}
+
+/* A memfd with the text; the caller's descriptor of it in *fd, ours returned. */
+static int make_file(const char *name, const struct mc_text *text, int *fd)
+{
+	int own = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	int rc;
+
+	if (own < 0)
+		return -errno;
+	rc = put_text(own, text);
+	if (!rc)
+		rc = fchmod(own, 0444) < 0 ? -errno : 0;
+	if (!rc) {
+		*fd = reopen(own, O_RDONLY);
+		rc = *fd < 0 ? -errno : 0;
+	}
+	if (rc < 0) {
+		close(own);
+		return rc;
+	}
+	return own;
+}
+
+int emu_file_open(struct emu *emu, const char *path, int *fd)
+{
+	struct emu_file *file;
+	struct mc_text text = { 0 };
+	int own, rc = mc_render_read(emu->render, path, &text);
+
+	if (rc < 0 || text.failed) {
+		mc_text_free(&text);
+		return rc < 0 ? rc : -ENOMEM;
+	}
+	own = make_file(path + 1, &text, fd);
+	mc_text_free(&text);
+	if (own < 0)
+		return own;
+	file = malloc(sizeof(*file) + strlen(path) + 1);
+	if (!file || strncmp(path, "/proc/", 6)) {
+		free(file);
+		close(own);
+		return 0;
+	}
+	file->fd = own;
+	strcpy(file->path, path);
+	pthread_mutex_lock(&emu->files_lock);
+	if (emu->nr_files >= FILES_MAX) {
+		close(own); /* so many open at once: this one stays as it is */
+		free(file);
+	} else {
+		file->next = emu->files;
+		emu->files = file;
+		emu->nr_files++;
+	}
+	pthread_mutex_unlock(&emu->files_lock);
+	return 0;
+}
+
+/* A write lease is given only when nobody else has the file open. */
+static bool only_ours(int fd)
+{
+	if (fcntl(fd, F_SETLEASE, F_WRLCK) < 0)
+		return errno != EAGAIN;
+	(void)fcntl(fd, F_SETLEASE, F_UNLCK);
+	return true;
+}
+
+void emu_files_refresh(struct emu *emu)
+{
+	pthread_mutex_lock(&emu->files_lock);
+	for (struct emu_file **at = &emu->files; *at;) {
+		struct emu_file *file = *at;
+		struct mc_text text = { 0 };
+
+		if (only_ours(file->fd)) {
+			*at = file->next;
+			close(file->fd);
+			free(file);
+			emu->nr_files--;
+			continue;
+		}
+		if (!mc_render_read(emu->render, file->path, &text) && !text.failed)
+			(void)put_text(file->fd, &text);
+		mc_text_free(&text);
+		at = &file->next;
+	}
+	pthread_mutex_unlock(&emu->files_lock);
+}
+
+static int read_host(const char *path, struct mc_text *text)
+{
+	char part[8192];
+	ssize_t n;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	while ((n = read(fd, part, sizeof(part))) > 0)
+		mc_text_add(text, part, (size_t)n);
+	close(fd);
+	return n < 0 ? -errno : text->failed ? -ENOMEM : 0;
+}
+
+static int balancing(struct emu *emu, int flags, int *fd)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static int own = -1;
+
+	pthread_mutex_lock(&lock);
+	if (own < 0) {
+		bool numa = mc_topology_nr_node_ids(emu_topology(emu)) > 1;
+
+		own = memfd_create("numa_balancing", MFD_CLOEXEC);
+		if (own >= 0)
+			(void)!write(own, numa ? "1\n" : "0\n", 2);
+	}
+	*fd = own < 0 ? -ENOMEM : reopen(own, flags);
+	if (*fd >= 0 && (flags & O_TRUNC))
+		(void)!ftruncate(own, 0);
+	pthread_mutex_unlock(&lock);
+	return *fd < 0 ? -EACCES : 0;
+}
+
+/* "/proc/T[/task/T]/NAME": the thread and the name; NULL when it is something else. */
+static const char *split(const char *path, pid_t *tid)
+{
+	char *end;
+
+	*tid = (pid_t)strtol(path + 6, &end, 10);
+	if (!strncmp(end, "/task/", 6))
+		*tid = (pid_t)strtol(end + 6, &end, 10);
+	return *end == '/' && !strchr(end + 1, '/') ? end + 1 : NULL;
+}
+
+static int render_task(struct emu *emu, struct emu_task *task, const char *path, const char *name,
+		       struct mc_text *out)
+{
+	struct mc_render_task of = { .allowed = task->allowed, .cpu = (int)task->cpu,
+				     .mems = mc_topology_nodes_allowed(emu_topology(emu)) };
+	struct mc_text host = { 0 };
+	int rc;
+
+	if (!strcmp(name, "numa_maps"))
+		return emu_policy_numa_maps ? emu_policy_numa_maps(emu, task, out) : -ENOSYS;
+	if (!mc_render_status || !mc_render_stat_line)
+		return -ENOSYS;
+	rc = read_host(path, &host);
+	if (!rc && !strcmp(name, "status"))
+		rc = mc_render_status(emu->render, host.data, host.len, &of, out);
+	else if (!rc)
+		rc = mc_render_stat_line(emu->render, host.data, host.len, &of, out);
+	mc_text_free(&host);
+	return rc < 0 ? rc : out->failed ? -ENOMEM : 0;
+}
+
+/* 0 with *fd, -errno to answer, or 1: the host's file it is. */
+int emu_proc_open(struct emu_call *call, const char *path, int flags, int *fd)
+{
+	struct mc_text text = { 0 };
+	struct emu_task *task;
+	const char *name;
+	pid_t tid;
+	int own;
+
+	if (!strcmp(path, "/proc/sys/kernel/numa_balancing"))
+		return balancing(call->emu, flags, fd);
+	name = split(path, &tid);
+	if (!name || (flags & O_ACCMODE) != O_RDONLY ||
+	    (strcmp(name, "status") && strcmp(name, "stat") && strcmp(name, "numa_maps")))
+		return 1;
+	task = emu_task_find(call, tid);
+	if (!task)
+		return 1;
+	if (render_task(call->emu, task, path, name, &text) < 0) {
+		mc_text_free(&text);
+		return 1;
+	}
+	own = make_file(name, &text, fd);
+	mc_text_free(&text);
+	if (own < 0)
+		return own;
+	close(own);
+	return 0;
+}

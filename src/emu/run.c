@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT
+/*
+ * run.c - emu_run(): prepares the emulated machine, forks the supervisor and becomes the waiter. Called by cmd_run.c.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "emu/internal.h"
+
+struct mc_render *emu_render(struct emu *emu)
+{
+	return emu->render;
+}
+
+const struct emu_options *emu_options(const struct emu *emu)
+{
+	return emu->opt;
+}
+
+struct mc_topology *emu_topology(struct emu *emu)
+{
+	return atomic_load_explicit(&emu->topo, memory_order_acquire);
+}
+
+void **emu_policy_state(struct emu *emu)
+{
+	return &emu->policy_state;
+}
+
+static int open_trace(struct emu *emu, struct mc_error *error)
+{
+	const char *name = emu->opt->trace;
+
+	emu->trace_fd = -1;
+	if (!name)
+		return 0;
+	if (!strcmp(name, "-"))
+		emu->trace_fd = fcntl(2, F_DUPFD_CLOEXEC, 10);
+	else
+		emu->trace_fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
+	if (emu->trace_fd >= 0)
+		return 0;
+	error->err = errno;
+	snprintf(error->text, sizeof(error->text), "opening the trace: %.200s: %s; name a file that can be written",
+		 name, strerror(errno));
+	return -error->err;
+}
+
+static int prepare(struct emu *emu, struct mc_error *error)
+{
+	int rc = emu_cpus_init(emu, error);
+
+	if (rc < 0)
+		return rc;
+	rc = open_trace(emu, error);
+	if (rc < 0)
+		return rc;
+	if (emu->opt->nr_policy) {
+		if (!emu_policy_check || !emu_policy_start) {
+			snprintf(error->text, sizeof(error->text),
+				 "memory policy: this build does not answer memory policy options");
+			return -ENOSYS;
+		}
+		rc = emu_policy_check(emu->opt, error);
+		if (rc < 0)
+			return rc;
+	}
+	emu_tasks_init(emu);
+	if (emu_policy_live)
+		emu_policy_live(emu, &emu->live);
+	emu->live.arg = emu;
+	emu->render = mc_render_new(emu_topology(emu), &emu->live);
+	if (!emu->render) {
+		snprintf(error->text, sizeof(error->text), "rendering the machine: %s", strerror(errno));
+		return -errno;
+	}
+	return 0;
+}
+
+int emu_run(const struct emu_options *options, char **argv)
+{
+	struct emu *emu = calloc(1, sizeof(*emu));
+	struct emu_start start = { .argv = argv, .group = getpgrp(), .waiter = getpid() };
+	struct mc_error error = { .text = "" };
+	sigset_t all;
+	int pair[2];
+	pid_t pid;
+
+	if (!emu) {
+		fputs("manycore run: starting: out of memory\n", stderr);
+		return 125;
+	}
+	emu->opt = options;
+	emu->in_userns = geteuid() != 0;
+	emu->tree = emu->listener = emu->waiter = -1;
+	atomic_store(&emu->topo, options->topo);
+	if (prepare(emu, &error) < 0) {
+		fprintf(stderr, "manycore run: %s\n", error.text);
+		return 125;
+	}
+	/* From here on nothing may interrupt us between two steps of the set-up. */
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &start.mask);
+	prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0 || (pid = fork()) < 0) {
+		fprintf(stderr, "manycore run: starting the supervisor: %s\n", strerror(errno));
+		return 125;
+	}
+	if (!pid) {
+		close(pair[0]);
+		emu_supervisor(emu, &start, pair[1]);
+	}
+	close(pair[1]);
+	return emu_waiter(pid, pair[0]);
+}

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: MIT
+/*
+ * supervisor.c - the process that answers: starts the command, its receivers (notify.c), reaps the tree, tells the waiter.
+ *
+ * A process group of its own (the terminal's signals pass it by), subreaper of the whole tree (daemons stay below it,
+ * which Yama wants of those who read them). It lives until the last process of the tree is gone; if the waiter dies
+ * before the command has ended, it kills the tree. All its signals are blocked.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "emu/internal.h"
+
+/* Keys of the epoll set; the rest are process ids (pidfds). */
+enum { KEY_SIGNAL = -1, KEY_WAITER = -2 };
+
+static _Noreturn void leave(struct emu *emu)
+{
+	emu_remove_tree(emu->tree_path);
+	_exit(0);
+}
+
+static _Noreturn void give_up(struct emu *emu, const char *format, ...)
+{
+	struct emu_msg msg = { .kind = EMU_MSG_FAIL, .status = 125 };
+	va_list ap;
+
+	va_start(ap, format);
+	vsnprintf(msg.text, sizeof(msg.text), format, ap);
+	va_end(ap);
+	emu_kill_descendants(getpid());
+	/* First the folder, then the message: nothing is left when `run` returns. */
+	emu_remove_tree(emu->tree_path);
+	emu_msg_send(emu->waiter, &msg, -1);
+	_exit(0);
+}
+
+/* Forks the child and talks with it until it waits for GO. False: the view can't be had (emu->why). */
+static bool start_child(struct emu *emu, const struct emu_start *start, int *sock)
+{
+	struct mc_error error = { .text = "" };
+	struct emu_msg msg;
+	int pair[2], fd, rc;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		give_up(emu, "starting the command: socketpair: %s", strerror(errno));
+	emu->first = fork();
+	if (emu->first < 0)
+		give_up(emu, "starting the command: fork: %s", strerror(errno));
+	if (!emu->first) {
+		close(pair[0]);
+		emu_child(emu, start, pair[1]);
+	}
+	close(pair[1]);
+	setpgid(emu->first, start->group);
+	*sock = pair[0];
+	for (;;) {
+		rc = emu_msg_recv(pair[0], &msg, &fd);
+		if (rc <= 0)
+			give_up(emu, "starting the command: it was killed before it began");
+		if (msg.kind == EMU_MSG_FAIL) {
+			emu_msg_send(emu->waiter, &msg, -1);
+			leave(emu);
+		}
+		if (msg.kind == EMU_MSG_NOVIEW) {
+			snprintf(emu->why, sizeof(emu->why), "%.250s", msg.text);
+			waitpid(emu->first, NULL, 0);
+			close(pair[0]);
+			return false;
+		}
+		if (msg.kind == EMU_MSG_ROOT) {
+			emu->tree = fd;
+			if (emu_tree_prepare(emu, &error) < 0)
+				give_up(emu, "%s", error.text);
+			msg.kind = EMU_MSG_GO;
+			emu_msg_send(pair[0], &msg, -1);
+		}
+		if (msg.kind == EMU_MSG_LISTENER) {
+			emu->listener = fd;
+			return true;
+		}
+	}
+}
+
+/* Which folders the namespace view can cover: those that the machine and the host have. False when the two differ in a
+ * folder that matters: then only answered calls can show (or hide) it. */
+static bool choose_mounts(struct emu *emu)
+{
+	bool good = true;
+	struct stat st;
+
+	emu->mounted = 0;
+	for (int i = 0; emu_roots[i]; i++) {
+		bool here = mc_render_stat(emu->render, emu_roots[i], &st) == 0;
+		bool there = stat(emu_roots[i], &st) == 0;
+
+		if (here && there)
+			emu->mounted |= 1u << i;
+		else if (here != there && i < 2)
+			good = false;
+	}
+	return good;
+}
+
+static void start_view(struct emu *emu, const struct emu_start *start, int *sock)
+{
+	struct mc_error error = { .text = "" };
+	int wanted = emu->opt->view;
+	bool fits = choose_mounts(emu);
+
+	if (wanted == EMU_VIEW_AUTO && !fits) {
+		wanted = EMU_VIEW_CALLS;
+		snprintf(emu->why, sizeof(emu->why), "this host and the machine differ in having a node folder");
+	}
+	if (wanted != EMU_VIEW_CALLS) {
+		emu->view = EMU_VIEW_NAMESPACE;
+		/* A small tree is made whole, and then calls that name files need no help. */
+		emu->lazy = mc_topology_nr_cpu_ids(emu_topology(emu)) > 64 ||
+			    mc_topology_nr_node_ids(emu_topology(emu)) > 64;
+		if (start_child(emu, start, sock))
+			return;
+		if (wanted == EMU_VIEW_NAMESPACE)
+			give_up(emu, "showing the machine: namespace view: %s; use --view=calls or see "
+				     "'manycore doctor'", emu->why);
+	}
+	emu->view = EMU_VIEW_CALLS;
+	emu->lazy = true;
+	emu->mounted = 0;
+	if (emu_tree_make_private(emu, &error) < 0 || emu_tree_prepare(emu, &error) < 0)
+		give_up(emu, "%s", error.text);
+	start_child(emu, start, sock);
+}
+
+/* The command's descriptors are its own: only the message channel and the trace stay open here. */
+static void let_go(void)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	for (int fd = 0; fd < 3; fd++)
+		dup2(null, fd);
+	for (int fd = 3; fd < 1024; fd++) {
+		int flags = fcntl(fd, F_GETFD);
+
+		/* Ours are all close-on-exec; the caller's may be anything, but ours are known. */
+		if (flags < 0 || (flags & FD_CLOEXEC))
+			continue;
+		close(fd);
+	}
+}
+
+static void raise_limits(void)
+{
+	struct rlimit files;
+
+	/* A descriptor is held for each process of the tree. */
+	if (!getrlimit(RLIMIT_NOFILE, &files)) {
+		files.rlim_cur = files.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &files);
+	}
+}
+
+static void watch(struct emu *emu, int fd, int64_t key)
+{
+	struct epoll_event ev = { .events = EPOLLIN, .data.u64 = (uint64_t)key };
+
+	epoll_ctl(emu->epoll, EPOLL_CTL_ADD, fd, &ev);
+}
+
+static bool others_left(void)
+{
+	siginfo_t info = { 0 };
+
+	return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+}
+
+/* Reaps what there is; returns false when nothing is left of the tree. */
+static bool reap(struct emu *emu)
+{
+	for (;;) {
+		struct emu_msg msg = { .kind = EMU_MSG_EXIT };
+		int status;
+		pid_t pid = waitpid(-1, &status, WNOHANG | WUNTRACED);
+
+		if (pid == 0)
+			return true;
+		if (pid < 0)
+			return errno != ECHILD;
+		if (pid != emu->first) {
+			if (!WIFSTOPPED(status))
+				emu_process_gone(emu, pid);
+			continue;
+		}
+		if (WIFSTOPPED(status)) {
+			msg.kind = EMU_MSG_STOPPED;
+			msg.status = WSTOPSIG(status);
+			emu_msg_send(emu->waiter, &msg, -1);
+			continue;
+		}
+		msg.status = status;
+		msg.more = others_left();
+		if (!msg.more)
+			emu_remove_tree(emu->tree_path);
+		emu_msg_send(emu->waiter, &msg, -1);
+		close(emu->waiter);
+		emu->waiter = -1;
+	}
+}
+
+static void loop(struct emu *emu, int sigs)
+{
+	struct epoll_event ev[64];
+	bool alive = true;
+
+	while (alive) {
+		int n = epoll_wait(emu->epoll, ev, 64, -1);
+
+		for (int i = 0; i < n; i++) {
+			int64_t key = (int64_t)ev[i].data.u64;
+			struct signalfd_siginfo info;
+
+			if (key == KEY_SIGNAL) {
+				while (read(sigs, &info, sizeof(info)) > 0)
+					;
+				alive = reap(emu);
+			} else if (key == KEY_WAITER) {
+				if (emu->waiter >= 0) {
+					emu_kill_descendants(getpid());
+					return;
+				}
+			} else {
+				emu_process_gone(emu, (pid_t)key);
+			}
+		}
+	}
+}
+
+static void *refresher(void *arg)
+{
+	for (;;) {
+		sleep(1);
+		emu_files_refresh(arg);
+	}
+	return NULL;
+}
+
+void emu_supervisor(struct emu *emu, const struct emu_start *start, int sock)
+{
+	struct mc_error error = { .text = "" };
+	struct emu_msg msg = { .kind = EMU_MSG_PID };
+	struct emu_task *task;
+	pthread_t thread;
+	sigset_t chld;
+	int child, sigs, fd;
+
+	emu->waiter = sock;
+	emu->supervisor = getpid();
+	setpgid(0, 0);
+	prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+	if (getppid() != start->waiter)
+		_exit(125);
+	start_view(emu, start, &child);
+	let_go();
+	raise_limits();
+	emu->epoll = epoll_create1(EPOLL_CLOEXEC);
+	sigemptyset(&chld);
+	sigaddset(&chld, SIGCHLD);
+	sigs = signalfd(-1, &chld, SFD_CLOEXEC | SFD_NONBLOCK);
+	watch(emu, sigs, KEY_SIGNAL);
+	watch(emu, sock, KEY_WAITER);
+	task = emu_task_first(emu, emu->first);
+	if (!task)
+		give_up(emu, "starting the command: out of memory");
+	if (emu->opt->nr_policy && emu_policy_start &&
+	    emu_policy_start(emu, task, &error) < 0)
+		give_up(emu, "%s", error.text);
+	if (emu_notify_start(emu) < 0 || pthread_create(&thread, NULL, refresher, emu))
+		give_up(emu, "starting the command: threads: %s", strerror(errno));
+	msg.status = emu->first;
+	emu_msg_send(sock, &msg, -1);
+	msg.kind = EMU_MSG_GO;
+	emu_msg_send(child, &msg, -1);
+	/* The child's end closes when its program runs; if that fails, it says why. */
+	if (emu_msg_recv(child, &msg, &fd) > 0 && msg.kind == EMU_MSG_FAIL) {
+		emu_remove_tree(emu->tree_path);
+		emu_msg_send(sock, &msg, -1);
+		_exit(0);
+	}
+	close(child);
+	loop(emu, sigs);
+	leave(emu);
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT
+/*
+ * thread.c - calls that begin and end threads and images; all of them go on in the host's kernel.
+ *
+ * set_tid_address is the first thing that glibc and musl do in a new image: there the vDSO is patched. Creations of
+ * threads are noted (creators.c); exits settle what was inherited while the creator still can be asked.
+ */
+#include <errno.h>
+#include <sched.h>
+#include <string.h>
+#include "emu/internal.h"
+#include "emu/syscalls/handlers.h"
+
+int64_t emu_set_tid_address(struct emu_call *call)
+{
+	emu_process_exec(call->emu, call->task);
+	emu_vdso_patch(call);
+	return EMU_CONTINUE;
+}
+
+int64_t emu_clone(struct emu_call *call)
+{
+	emu_clone_note(call, call->arg[0], call->arg[2], call->arg[1]);
+	return EMU_CONTINUE;
+}
+
+int64_t emu_clone3(struct emu_call *call)
+{
+	/* struct clone_args: flags, pidfd, child_tid, parent_tid, exit_signal, stack, ... */
+	uint64_t args[6];
+
+	if (call->arg[1] >= sizeof(args) && !emu_read(call, args, call->arg[0], sizeof(args)))
+		emu_clone_note(call, args[0], args[3], args[5]);
+	return EMU_CONTINUE;
+}
+
+int64_t emu_exit(struct emu_call *call)
+{
+	emu_settle(call, call->task);
+	emu_task_exit(call->emu, call->task);
+	return EMU_CONTINUE;
+}
+
+/* Children that were never seen lose their creator now. Nothing to do while all is as it was at the start. */
+int64_t emu_exit_group(struct emu_call *call)
+{
+	struct emu_task *task = call->task;
+	const struct mc_topology *topo = emu_topology(call->emu);
+
+	if (task->policy || task->process->tasks->next ||
+	    !mc_cpumask_equal(task->allowed, mc_topology_possible(topo)))
+		emu_settle(call, NULL);
+	return EMU_CONTINUE;
+}

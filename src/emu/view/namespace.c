@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT
+/*
+ * namespace.c - the namespace view: a mount namespace of the command's own in which folders of a private tmpfs lie over
+ * those of sysfs. Run by the child before its filter is loaded. Real root takes just a mount namespace; anybody else
+ * first a user namespace that maps his own ids only. Nothing is mounted outside of that namespace, and all of it ends
+ * with the last process in it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "emu/internal.h"
+
+const char *const emu_roots[] = { "/sys/devices/system/cpu",    "/sys/devices/system/node",
+				  "/sys/devices/system/memory", "/sys/bus/cpu",
+				  "/sys/bus/node",              "/sys/bus/memory",
+				  NULL };
+
+static int write_text(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC), rc = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (write(fd, text, strlen(text)) < 0)
+		rc = -errno;
+	close(fd);
+	return rc;
+}
+
+static int user_namespace(const char **step)
+{
+	uid_t uid = geteuid();
+	gid_t gid = getegid();
+	char text[64];
+	int rc;
+
+	*step = "making a user and mount namespace";
+	if (unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0)
+		return -errno;
+	*step = "mapping the user's ids";
+	rc = write_text("/proc/self/setgroups", "deny");
+	if (rc < 0 && rc != -ENOENT)
+		return rc;
+	snprintf(text, sizeof(text), "%u %u 1", uid, uid);
+	rc = write_text("/proc/self/uid_map", text);
+	if (rc < 0)
+		return rc;
+	snprintf(text, sizeof(text), "%u %u 1", gid, gid);
+	return write_text("/proc/self/gid_map", text);
+}
+
+static int make_folders(char *path, size_t top)
+{
+	for (char *p = path + top + 1; (p = strchr(p, '/')); p++) {
+		*p = '\0';
+		if (mkdir(path, 0755) < 0 && errno != EEXIST)
+			return -errno;
+		*p = '/';
+	}
+	return mkdir(path, 0755) < 0 && errno != EEXIST ? -errno : 0;
+}
+
+static int bind_roots(struct emu *emu, const char *stage)
+{
+	char path[256];
+	int rc;
+
+	for (int i = 0; emu_roots[i]; i++) {
+		if (!(emu->mounted & (1u << i)))
+			continue;
+		snprintf(path, sizeof(path), "%s%s", stage, emu_roots[i]);
+		rc = make_folders(path, strlen(stage));
+		if (rc < 0)
+			return rc;
+		if (mount(path, emu_roots[i], NULL, MS_BIND, NULL) < 0)
+			return -errno;
+	}
+	return 0;
+}
+
+int emu_view_namespace(struct emu *emu, int *root, const char **step)
+{
+	static const char stage[] = "/sys/kernel"; /* any folder that is always there and not one of ours */
+	int rc;
+
+	if (emu->in_userns) {
+		rc = user_namespace(step);
+		if (rc < 0)
+			return rc;
+	} else {
+		*step = "making a mount namespace";
+		if (unshare(CLONE_NEWNS) < 0)
+			return -errno;
+	}
+	*step = "keeping mounts private";
+	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+		return -errno;
+	*step = "mounting the machine's tmpfs";
+	if (mount("manycore", stage, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=0755") < 0)
+		return -errno;
+	*step = "binding the machine's folders";
+	*root = open(stage, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (*root < 0)
+		return -errno;
+	rc = bind_roots(emu, stage);
+	if (rc < 0)
+		return rc;
+	/* The binds keep the tmpfs; the supervisor keeps its root by descriptor. */
+	*step = "uncovering the stage";
+	return umount2(stage, MNT_DETACH) < 0 ? -errno : 0;
+}
