@@ -1,235 +1,288 @@
 // SPDX-License-Identifier: MIT
 /*
- * cpumask.c - masks of run-time size: memory, single bits, set algebra, searches.
+ * cpumask.c - masks wider than a word: what the inline functions of cpumask.h call.
  *
- * Invariant: bits past nbits in the last word are 0 after every operation. Operands of other sizes
- * than the result's are read as if cut or extended with zeros.
+ * Invariants: a mask's unused tail bits are 0; word is `bits` unless the mask is read-only. Same
+ * sizes, the usual case, go to the vector code; where sizes differ each word is fetched with its
+ * bounds checked. Called by programs through the inline functions, by cpulist.c and by the
+ * topology.
  */
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
+#include "arch/mask.h"
 #include "internal.h"
 
-enum { WORD_BITS = 64 };
-
-static unsigned int words(unsigned int nbits)
+static unsigned int words(const struct mc_cpumask *mask)
 {
-	return nbits / WORD_BITS + !!(nbits % WORD_BITS);
-}
-
-static uint64_t tail(unsigned int nbits)
-{
-	return nbits % WORD_BITS ? (UINT64_C(1) << nbits % WORD_BITS) - 1 : ~UINT64_C(0);
+	return (mask->nbits + 63) / 64;
 }
 
 /* Word i of a mask, 0 past its end. */
 static uint64_t get(const struct mc_cpumask *mask, unsigned int i)
 {
-	return i < words(mask->nbits) ? mask->word[i] : 0;
+	return i < words(mask) ? mask->word[i] : 0;
+}
+
+static bool same2(const struct mc_cpumask *a, const struct mc_cpumask *b)
+{
+	return mc_likely(a->nbits == b->nbits);
+}
+
+static bool same3(const struct mc_cpumask *a, const struct mc_cpumask *b,
+		  const struct mc_cpumask *c)
+{
+	return mc_likely(a->nbits == b->nbits && a->nbits == c->nbits);
 }
 
 static void trim(struct mc_cpumask *mask)
 {
-	if (mask->nbits)
-		mask->word[words(mask->nbits) - 1] &= tail(mask->nbits);
+	mask->bits[words(mask) - 1] &= mask->tail;
 }
 
-size_t mc_cpumask_size_bits(unsigned int nbits)
+/* The rare case of the binary operations. */
+#define MIXED(expression)                                       \
+	do {                                                    \
+		for (unsigned int i = 0; i < words(dst); i++) { \
+			uint64_t x = get(a, i), y = get(b, i);  \
+			dst->bits[i] = (expression);            \
+		}                                               \
+		trim(dst);                                      \
+	} while (0)
+
+bool mc_cpumask_and_wide_(MC_DST_AB_)
 {
-	return sizeof(struct mc_cpumask) + (size_t)words(nbits) * sizeof(uint64_t);
+	if (same3(dst, a, b))
+		return mc_mask_kernels()->and (dst->bits, a->word, b->word, words(dst));
+	MIXED(x & y);
+	return !mc_cpumask_empty(dst);
 }
 
-size_t mc_cpumask_size(void)
+void mc_cpumask_or_wide_(MC_DST_AB_)
 {
-	return mc_cpumask_size_bits(mc_nr_cpu_ids());
+	if (same3(dst, a, b))
+		mc_mask_kernels()->or (dst->bits, a->word, b->word, words(dst));
+	else
+		MIXED(x | y);
 }
 
-struct mc_cpumask *mc_cpumask_init(void *memory, unsigned int nbits)
+void mc_cpumask_xor_wide_(MC_DST_AB_)
 {
-	struct mc_cpumask *mask = memory;
-
-	memset(memory, 0, mc_cpumask_size_bits(nbits));
-	mask->nbits = nbits;
-	mask->word = (uint64_t *)(mask + 1);
-	return mask;
+	if (same3(dst, a, b))
+		mc_mask_kernels()->xor (dst->bits, a->word, b->word, words(dst));
+	else
+		MIXED(x ^ y);
 }
 
-struct mc_cpumask *mc_cpumask_alloc_bits(unsigned int nbits)
+bool mc_cpumask_andnot_wide_(MC_DST_AB_)
 {
-	void *memory = malloc(mc_cpumask_size_bits(nbits));
-
-	return memory ? mc_cpumask_init(memory, nbits) : NULL;
+	if (same3(dst, a, b))
+		return mc_mask_kernels()->andnot(dst->bits, a->word, b->word, words(dst));
+	MIXED(x & ~y);
+	return !mc_cpumask_empty(dst);
 }
 
-struct mc_cpumask *mc_cpumask_alloc(void)
+void mc_cpumask_not_wide_(struct mc_cpumask *dst, const struct mc_cpumask *src)
 {
-	return mc_cpumask_alloc_bits(mc_nr_cpu_ids());
+	for (unsigned int i = 0; i < words(dst); i++)
+		dst->bits[i] = ~get(src, i);
+	trim(dst);
 }
 
-struct mc_cpumask *mc_cpumask_dup(const struct mc_cpumask *mask)
+void mc_cpumask_copy_wide_(struct mc_cpumask *dst, const struct mc_cpumask *src)
 {
-	struct mc_cpumask *copy = mc_cpumask_alloc_bits(mask->nbits);
+	unsigned int n = words(dst), from = words(src);
 
-	if (copy)
-		mc_cpumask_copy(copy, mask);
-	return copy;
+	if (n > from) {
+		memset(dst->bits + from, 0, (n - from) * sizeof(uint64_t));
+		n = from;
+	}
+	memmove(dst->bits, src->word, n * sizeof(uint64_t));
+	trim(dst);
 }
 
-void mc_cpumask_free(struct mc_cpumask *mask)
+void mc_cpumask_zero_wide_(struct mc_cpumask *mask)
 {
-	free(mask);
+	memset(mask->bits, 0, words(mask) * sizeof(uint64_t));
 }
 
-void mc_cpumask_set(struct mc_cpumask *mask, unsigned int cpu)
+void mc_cpumask_setall_wide_(struct mc_cpumask *mask)
 {
-	if (cpu < mask->nbits)
-		mask->word[cpu / WORD_BITS] |= UINT64_C(1) << cpu % WORD_BITS;
-}
-
-void mc_cpumask_clear(struct mc_cpumask *mask, unsigned int cpu)
-{
-	if (cpu < mask->nbits)
-		mask->word[cpu / WORD_BITS] &= ~(UINT64_C(1) << cpu % WORD_BITS);
-}
-
-bool mc_cpumask_test(const struct mc_cpumask *mask, unsigned int cpu)
-{
-	return cpu < mask->nbits && mask->word[cpu / WORD_BITS] >> cpu % WORD_BITS & 1;
-}
-
-void mc_cpumask_zero(struct mc_cpumask *mask)
-{
-	memset(mask->word, 0, words(mask->nbits) * sizeof(uint64_t));
-}
-
-void mc_cpumask_setall(struct mc_cpumask *mask)
-{
-	memset(mask->word, 0xff, words(mask->nbits) * sizeof(uint64_t));
+	memset(mask->bits, 0xff, words(mask) * sizeof(uint64_t));
 	trim(mask);
+}
+
+/* Sets (or clears) bits first .. last, both in the mask. */
+static void range(struct mc_cpumask *mask, unsigned int first, unsigned int last, bool value)
+{
+	unsigned int i = first / 64, end = last / 64;
+	uint64_t low = ~UINT64_C(0) << first % 64, high = ~UINT64_C(0) >> (63 - last % 64);
+
+	if (i == end)
+		low &= high;
+	if (value)
+		mask->bits[i] |= low;
+	else
+		mask->bits[i] &= ~low;
+	if (i == end)
+		return;
+	if (end - i > 1)
+		memset(mask->bits + i + 1, value ? 0xff : 0, (end - i - 1) * sizeof(uint64_t));
+	if (value)
+		mask->bits[end] |= high;
+	else
+		mask->bits[end] &= ~high;
+}
+
+static void clipped_range(struct mc_cpumask *mask, unsigned int first, unsigned int count,
+			  bool value)
+{
+	if (!count || first >= mask->nbits)
+		return;
+	if (count > mask->nbits - first)
+		count = mask->nbits - first;
+	range(mask, first, first + count - 1, value);
 }
 
 void mc_cpumask_set_range(struct mc_cpumask *mask, unsigned int first, unsigned int count)
 {
-	for (unsigned int i = 0; i < count && i < mask->nbits - first && first < mask->nbits; i++)
-		mc_cpumask_set(mask, first + i);
+	clipped_range(mask, first, count, true);
 }
 
-void mc_cpumask_copy(struct mc_cpumask *dst, const struct mc_cpumask *src)
+void mc_cpumask_clear_range(struct mc_cpumask *mask, unsigned int first, unsigned int count)
 {
-	for (unsigned int i = 0; i < words(dst->nbits); i++)
-		dst->word[i] = get(src, i);
-	trim(dst);
+	clipped_range(mask, first, count, false);
 }
 
-bool mc_cpumask_and(struct mc_cpumask *dst, const struct mc_cpumask *a, const struct mc_cpumask *b)
+bool mc_cpumask_equal_wide_(MC_AB_)
 {
-	for (unsigned int i = 0; i < words(dst->nbits); i++)
-		dst->word[i] = get(a, i) & get(b, i);
-	trim(dst);
-	return !mc_cpumask_empty(dst);
-}
+	unsigned int n = words(a) > words(b) ? words(a) : words(b);
 
-void mc_cpumask_or(struct mc_cpumask *dst, const struct mc_cpumask *a, const struct mc_cpumask *b)
-{
-	for (unsigned int i = 0; i < words(dst->nbits); i++)
-		dst->word[i] = get(a, i) | get(b, i);
-	trim(dst);
-}
-
-void mc_cpumask_xor(struct mc_cpumask *dst, const struct mc_cpumask *a, const struct mc_cpumask *b)
-{
-	for (unsigned int i = 0; i < words(dst->nbits); i++)
-		dst->word[i] = get(a, i) ^ get(b, i);
-	trim(dst);
-}
-
-bool mc_cpumask_andnot(struct mc_cpumask *dst, const struct mc_cpumask *a,
-		       const struct mc_cpumask *b)
-{
-	for (unsigned int i = 0; i < words(dst->nbits); i++)
-		dst->word[i] = get(a, i) & ~get(b, i);
-	trim(dst);
-	return !mc_cpumask_empty(dst);
-}
-
-static unsigned int longest(const struct mc_cpumask *a, const struct mc_cpumask *b)
-{
-	return words(a->nbits > b->nbits ? a->nbits : b->nbits);
-}
-
-bool mc_cpumask_equal(const struct mc_cpumask *a, const struct mc_cpumask *b)
-{
-	for (unsigned int i = 0; i < longest(a, b); i++)
+	if (same2(a, b))
+		return mc_mask_kernels()->equal(a->word, b->word, n);
+	for (unsigned int i = 0; i < n; i++)
 		if (get(a, i) != get(b, i))
 			return false;
 	return true;
 }
 
-bool mc_cpumask_subset(const struct mc_cpumask *a, const struct mc_cpumask *b)
+bool mc_cpumask_subset_wide_(MC_AB_)
 {
-	for (unsigned int i = 0; i < words(a->nbits); i++)
+	if (same2(a, b))
+		return mc_mask_kernels()->subset(a->word, b->word, words(a));
+	for (unsigned int i = 0; i < words(a); i++)
 		if (a->word[i] & ~get(b, i))
 			return false;
 	return true;
 }
 
-bool mc_cpumask_intersects(const struct mc_cpumask *a, const struct mc_cpumask *b)
+bool mc_cpumask_intersects_wide_(MC_AB_)
 {
-	for (unsigned int i = 0; i < words(a->nbits); i++)
+	if (same2(a, b))
+		return mc_mask_kernels()->intersects(a->word, b->word, words(a));
+	for (unsigned int i = 0; i < words(a); i++)
 		if (a->word[i] & get(b, i))
 			return true;
 	return false;
 }
 
-bool mc_cpumask_empty(const struct mc_cpumask *mask)
+bool mc_cpumask_full_wide_(const struct mc_cpumask *mask)
 {
-	for (unsigned int i = 0; i < words(mask->nbits); i++)
-		if (mask->word[i])
-			return false;
-	return true;
+	return mc_cpumask_next_zero_wide_(0, mask) >= mask->nbits;
 }
 
-unsigned int mc_cpumask_weight(const struct mc_cpumask *mask)
+unsigned int mc_cpumask_weight_wide_(const struct mc_cpumask *mask)
+{
+	return mc_mask_kernels()->weight(mask->word, words(mask));
+}
+
+unsigned int mc_cpumask_weight_and_wide_(MC_AB_)
 {
 	unsigned int n = 0;
 
-	for (unsigned int i = 0; i < words(mask->nbits); i++)
-		for (uint64_t w = mask->word[i]; w; w &= w - 1)
-			n++;
+	if (same2(a, b))
+		return mc_mask_kernels()->weight_and(a->word, b->word, words(a));
+	for (unsigned int i = 0; i < words(a); i++)
+		n += mc_popcount_(a->word[i] & get(b, i));
 	return n;
 }
 
-unsigned int mc_cpumask_first(const struct mc_cpumask *mask)
+unsigned int mc_cpumask_weight_andnot_wide_(MC_AB_)
 {
-	return mc_cpumask_next(-1, mask);
+	unsigned int n = 0;
+
+	if (same2(a, b))
+		return mc_mask_kernels()->weight_andnot(a->word, b->word, words(a));
+	for (unsigned int i = 0; i < words(a); i++)
+		n += mc_popcount_(a->word[i] & ~get(b, i));
+	return n;
 }
 
-unsigned int mc_cpumask_last(const struct mc_cpumask *mask)
-{
-	for (unsigned int i = words(mask->nbits); i-- > 0;)
-		if (mask->word[i])
-			return i * WORD_BITS + 63 - (unsigned int)__builtin_clzll(mask->word[i]);
-	return mask->nbits;
-}
+/* How many words a search looks at by itself before it calls the vector code: the next bit is most
+ * often near. */
+enum { NEAR = 4 };
 
-unsigned int mc_cpumask_next(int cpu, const struct mc_cpumask *mask)
+unsigned int mc_cpumask_next_wide_(unsigned int from, const struct mc_cpumask *mask)
 {
-	unsigned int from = (unsigned int)cpu + 1, i = from / WORD_BITS;
+	unsigned int n = words(mask), i = from / 64, near;
 	uint64_t w;
 
-	if (from >= mask->nbits)
+	if (i >= n)
 		return mask->nbits;
-	for (w = mask->word[i] & ~UINT64_C(0) << from % WORD_BITS; !w; w = mask->word[i])
-		if (++i >= words(mask->nbits))
-			return mask->nbits;
-	return i * WORD_BITS + (unsigned int)__builtin_ctzll(w);
+	w = mask->word[i] & ~UINT64_C(0) << from % 64;
+	near = n - i > NEAR ? i + NEAR : n;
+	while (!w) {
+		if (++i == near) {
+			if (i == n)
+				return mask->nbits;
+			i += (unsigned int)mc_mask_kernels()->scan(mask->word + i, n - i);
+			if (i == n)
+				return mask->nbits;
+			near = n;
+		}
+		w = mask->word[i];
+	}
+	return i * 64 + (unsigned int)__builtin_ctzll(w);
 }
 
-unsigned int mc_cpumask_nth(unsigned int n, const struct mc_cpumask *mask)
-{
-	unsigned int cpu = mc_cpumask_first(mask);
+/* The other searches: word i of what is searched for is `expression`. */
+#define SEARCH(n, none, expression)                                               \
+	do {                                                                      \
+		unsigned int i = from / 64;                                       \
+		uint64_t keep = ~UINT64_C(0) << from % 64;                        \
+                                                                                  \
+		for (; i < (n); i++, keep = ~UINT64_C(0)) {                       \
+			uint64_t w = (expression)&keep;                           \
+                                                                                  \
+			if (w)                                                    \
+				return i * 64 + (unsigned int)__builtin_ctzll(w); \
+		}                                                                 \
+		return none;                                                      \
+	} while (0)
 
-	while (n-- && cpu < mask->nbits)
-		cpu = mc_cpumask_next((int)cpu, mask);
-	return cpu;
+unsigned int mc_cpumask_next_zero_wide_(unsigned int from, const struct mc_cpumask *mask)
+{
+	unsigned int n = words(mask);
+
+	SEARCH(n, mask->nbits, ~mask->word[i] & (i == n - 1 ? mask->tail : ~UINT64_C(0)));
+}
+
+unsigned int mc_cpumask_next_and_wide_(unsigned int from, MC_AB_)
+{
+	unsigned int n = words(a->nbits < b->nbits ? a : b);
+
+	SEARCH(n, a->nbits, a->word[i] & b->word[i]);
+}
+
+unsigned int mc_cpumask_next_andnot_wide_(unsigned int from, MC_AB_)
+{
+	unsigned int n = words(a), m = words(b);
+
+	SEARCH(n, a->nbits, a->word[i] & ~(i < m ? b->word[i] : 0));
+}
+
+unsigned int mc_cpumask_last_wide_(const struct mc_cpumask *mask)
+{
+	for (unsigned int i = words(mask); i-- > 0;)
+		if (mask->word[i])
+			return i * 64 + 63 - (unsigned int)__builtin_clzll(mask->word[i]);
+	return mask->nbits;
 }

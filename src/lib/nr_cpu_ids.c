@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * nr_cpu_ids.c - how many CPU numbers the live machine has: the size of every default mask.
+ * nr_cpu_ids.c - how many CPU and node numbers the live machine has: the size of every default
+ * mask.
  *
  * Sources, best first: the kernel's list of possible CPUs; the smallest buffer that
  * sched_getaffinity() accepts, which tells the kernel's nr_cpu_ids rounded up to a word; sysconf().
@@ -16,13 +17,13 @@ enum { PROBE_MAX_WORDS = 1 << 14 };
 
 /* Last number of the list + 1, or 0. A list that the kernel cut at its page's end (no newline) is
  * not believed. */
-static unsigned int from_possible(int root)
+static unsigned int from_list(int root, const char *path)
 {
 	unsigned int nr = 0;
 	char *text, *p;
 	size_t len;
 
-	if (mc_os_read_file(root, "/sys/devices/system/cpu/possible", 1 << 20, &text, &len) < 0)
+	if (mc_os_read_file(root, path, 1 << 20, &text, &len) < 0)
 		return 0;
 	if (len && text[len - 1] == '\n') {
 		unsigned long last;
@@ -65,14 +66,25 @@ static unsigned int from_affinity(void)
 	return hi * 64;
 }
 
+/* Keeps the first answer: masks of two default sizes must not meet. */
+static unsigned int keep(unsigned int *cached, unsigned int nr)
+{
+	unsigned int none = 0;
+
+	if (__atomic_compare_exchange_n(cached, &none, nr, false, __ATOMIC_RELAXED,
+					__ATOMIC_RELAXED))
+		return nr;
+	return none;
+}
+
 unsigned int mc_nr_cpu_ids(void)
 {
 	static unsigned int cached;
-	unsigned int nr = __atomic_load_n(&cached, __ATOMIC_RELAXED), none = 0;
+	unsigned int nr = __atomic_load_n(&cached, __ATOMIC_RELAXED);
 
 	if (mc_likely(nr))
 		return nr;
-	nr = from_possible(MC_ROOT_LIVE);
+	nr = from_list(MC_ROOT_LIVE, "/sys/devices/system/cpu/possible");
 	if (!nr)
 		nr = from_affinity();
 	if (!nr) {
@@ -80,9 +92,16 @@ unsigned int mc_nr_cpu_ids(void)
 
 		nr = conf > 0 ? (unsigned int)conf : 1;
 	}
-	/* The first answer stays: masks of two sizes must not meet. */
-	if (!__atomic_compare_exchange_n(&cached, &none, nr, false, __ATOMIC_RELAXED,
-					 __ATOMIC_RELAXED))
-		nr = none;
-	return nr;
+	return keep(&cached, nr);
+}
+
+unsigned int mc_nr_node_ids(void)
+{
+	static unsigned int cached;
+	unsigned int nr = __atomic_load_n(&cached, __ATOMIC_RELAXED);
+
+	if (mc_likely(nr))
+		return nr;
+	nr = from_list(MC_ROOT_LIVE, "/sys/devices/system/node/possible");
+	return keep(&cached, nr ? nr : 1);
 }

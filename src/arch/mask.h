@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * arch/mask.h - the word loops of wide masks, one table of functions for each instruction set.
+ *
+ * Contract of every function: n >= 1 words, 8-byte aligned; d may be a or b, but not overlap them
+ * otherwise; nothing but the n words is read or written. Tails are the caller's care: inputs
+ * without unused bits give outputs without.
+ */
+#ifndef MC_ARCH_MASK_H
+#define MC_ARCH_MASK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct mc_mask_kernels {
+	const char *name;
+	/* d[i] = a[i] OP b[i]; and, andnot: is any bit left? */
+	bool (*and)(uint64_t *d, const uint64_t *a, const uint64_t *b, size_t n);
+	void (* or)(uint64_t *d, const uint64_t *a, const uint64_t *b, size_t n);
+	void (*xor)(uint64_t *d, const uint64_t *a, const uint64_t *b, size_t n);
+	bool (*andnot)(uint64_t *d, const uint64_t *a, const uint64_t *b, size_t n);
+	/* a == b; no bit in a & ~b; a bit in a & b. */
+	bool (*equal)(const uint64_t *a, const uint64_t *b, size_t n);
+	bool (*subset)(const uint64_t *a, const uint64_t *b, size_t n);
+	bool (*intersects)(const uint64_t *a, const uint64_t *b, size_t n);
+	/* Bits set in a, a & b, a & ~b. */
+	unsigned int (*weight)(const uint64_t *a, size_t n);
+	unsigned int (*weight_and)(const uint64_t *a, const uint64_t *b, size_t n);
+	unsigned int (*weight_andnot)(const uint64_t *a, const uint64_t *b, size_t n);
+	/* Index of the first word that is not 0; n: none. */
+	size_t (*scan)(const uint64_t *a, size_t n);
+};
+
+extern const struct mc_mask_kernels mc_mask_generic;
+#if defined(__x86_64__)
+extern const struct mc_mask_kernels mc_mask_avx2, mc_mask_avx512;
+#elif defined(__aarch64__)
+extern const struct mc_mask_kernels mc_mask_neon;
+#endif
+
+/* The i-th table that this CPU can run, best first; NULL past the last. The last is the generic
+ * one. */
+const struct mc_mask_kernels *mc_mask_kernels_usable(unsigned int i);
+
+/* Chosen at the first call; NULL before. Only tests store to it otherwise: to run each table in
+ * turn. */
+extern const struct mc_mask_kernels *mc_mask_chosen;
+const struct mc_mask_kernels *mc_mask_choose(void);
+
+static inline const struct mc_mask_kernels *mc_mask_kernels(void)
+{
+	/* Relaxed: what it points to is constant. */
+	const struct mc_mask_kernels *k = __atomic_load_n(&mc_mask_chosen, __ATOMIC_RELAXED);
+
+	return __builtin_expect(k != NULL, 1) ? k : mc_mask_choose();
+}
+
+#endif

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: MIT
+/*
+ * x86_64/mask_avx512.c - arch/mask.h with AVX-512 (F, VL, VPOPCNTDQ): eight words at a time, the
+ * rest under a mask. Four vectors a turn: 8192 bits are four turns, and each turn's test costs as
+ * much as its loads.
+ */
+#include "arch/mask.h"
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+#define TARGET __attribute__((target("avx512f,avx512vl,avx512vpopcntdq,popcnt,bmi,bmi2")))
+#define LOAD(p) _mm512_loadu_si512((const void *)(p))
+#define LOAD_REST(p) _mm512_maskz_loadu_epi64(rest, (const void *)(p))
+#define REST_MASK(n) ((__mmask8)((1u << (n)) - 1))
+/* Ternary logic: bit (a << 2 | b << 1 | c) of the table. */
+#define ANY_OR_AND 0xf8    /* a | (b & c) */
+#define ANY_OR_ANDNOT 0xf4 /* a | (b & ~c) */
+#define ANY_OR_XOR 0xf6    /* a | (b ^ c) */
+#define TERN(any, x, y, table) _mm512_ternarylogic_epi64(any, x, y, table)
+
+TARGET static inline bool nonzero(__m512i v)
+{
+	return _mm512_test_epi64_mask(v, v) != 0;
+}
+
+/* d = a OP b; RESULT sees all results OR-ed in `any`. */
+#define BINARY(type, name, OP, RESULT)                                                       \
+	TARGET static type name(uint64_t *d, const uint64_t *a, const uint64_t *b, size_t n) \
+	{                                                                                    \
+		__m512i any = _mm512_setzero_si512(), v, w;                                  \
+		size_t i = 0;                                                                \
+                                                                                             \
+		for (; i + 16 <= n; i += 16) {                                               \
+			v = OP(LOAD(a + i), LOAD(b + i));                                    \
+			w = OP(LOAD(a + i + 8), LOAD(b + i + 8));                            \
+			_mm512_storeu_si512(d + i, v);                                       \
+			_mm512_storeu_si512(d + i + 8, w);                                   \
+			any = TERN(any, v, w, 0xfe);                                         \
+		}                                                                            \
+		if (i + 8 <= n) {                                                            \
+			v = OP(LOAD(a + i), LOAD(b + i));                                    \
+			_mm512_storeu_si512(d + i, v);                                       \
+			any = _mm512_or_si512(any, v);                                       \
+			i += 8;                                                              \
+		}                                                                            \
+		if (i < n) {                                                                 \
+			__mmask8 rest = REST_MASK(n - i);                                    \
+                                                                                             \
+			v = OP(LOAD_REST(a + i), LOAD_REST(b + i));                          \
+			_mm512_mask_storeu_epi64(d + i, rest, v);                            \
+			any = _mm512_or_si512(any, v);                                       \
+		}                                                                            \
+		RESULT;                                                                      \
+	}
+
+#define AND(x, y) _mm512_and_si512(x, y)
+#define OR(x, y) _mm512_or_si512(x, y)
+#define XOR(x, y) _mm512_xor_si512(x, y)
+#define ANDNOT(x, y) _mm512_andnot_si512(y, x)
+BINARY(bool, k_and, AND, return nonzero(any))
+BINARY(void, k_or, OR, (void)any)
+BINARY(void, k_xor, XOR, (void)any)
+BINARY(bool, k_andnot, ANDNOT, return nonzero(any))
+
+/* Is there a bit in a OP b? */
+#define TEST(name, table, found)                                                        \
+	TARGET static bool name(const uint64_t *a, const uint64_t *b, size_t n)         \
+	{                                                                               \
+		__m512i any = _mm512_setzero_si512(), other = any;                      \
+		size_t i = 0;                                                           \
+                                                                                        \
+		for (; i + 32 <= n; i += 32) {                                          \
+			any = TERN(any, LOAD(a + i), LOAD(b + i), table);               \
+			other = TERN(other, LOAD(a + i + 8), LOAD(b + i + 8), table);   \
+			any = TERN(any, LOAD(a + i + 16), LOAD(b + i + 16), table);     \
+			other = TERN(other, LOAD(a + i + 24), LOAD(b + i + 24), table); \
+			if (nonzero(_mm512_or_si512(any, other)))                       \
+				return found;                                           \
+		}                                                                       \
+		for (; i + 8 <= n; i += 8)                                              \
+			any = TERN(any, LOAD(a + i), LOAD(b + i), table);               \
+		if (i < n) {                                                            \
+			__mmask8 rest = REST_MASK(n - i);                               \
+                                                                                        \
+			any = TERN(any, LOAD_REST(a + i), LOAD_REST(b + i), table);     \
+		}                                                                       \
+		return nonzero(any) == found;                                           \
+	}
+
+TEST(k_equal, ANY_OR_XOR, false)
+TEST(k_subset, ANY_OR_ANDNOT, false)
+TEST(k_intersects, ANY_OR_AND, true)
+
+#define WEIGHT(name, ARGS, WORDS, REST_WORDS)                                              \
+	TARGET static unsigned int name ARGS                                               \
+	{                                                                                  \
+		__m512i sum = _mm512_setzero_si512(), sum2 = sum;                          \
+		size_t i = 0;                                                              \
+                                                                                           \
+		for (; i + 16 <= n; i += 16) {                                             \
+			sum = _mm512_add_epi64(sum, _mm512_popcnt_epi64(WORDS(i)));        \
+			sum2 = _mm512_add_epi64(sum2, _mm512_popcnt_epi64(WORDS(i + 8)));  \
+		}                                                                          \
+		if (i + 8 <= n) {                                                          \
+			sum = _mm512_add_epi64(sum, _mm512_popcnt_epi64(WORDS(i)));        \
+			i += 8;                                                            \
+		}                                                                          \
+		if (i < n) {                                                               \
+			__mmask8 rest = REST_MASK(n - i);                                  \
+                                                                                           \
+			sum2 = _mm512_add_epi64(sum2, _mm512_popcnt_epi64(REST_WORDS(i))); \
+		}                                                                          \
+		return (unsigned int)_mm512_reduce_add_epi64(_mm512_add_epi64(sum, sum2)); \
+	}
+
+#define ONE(i) LOAD(a + (i))
+#define ONE_REST(i) LOAD_REST(a + (i))
+#define BOTH(i) AND(LOAD(a + (i)), LOAD(b + (i)))
+#define BOTH_REST(i) AND(LOAD_REST(a + (i)), LOAD_REST(b + (i)))
+#define BUT(i) ANDNOT(LOAD(a + (i)), LOAD(b + (i)))
+#define BUT_REST(i) ANDNOT(LOAD_REST(a + (i)), LOAD_REST(b + (i)))
+WEIGHT(k_weight, (const uint64_t *a, size_t n), ONE, ONE_REST)
+WEIGHT(k_weight_and, (const uint64_t *a, const uint64_t *b, size_t n), BOTH, BOTH_REST)
+WEIGHT(k_weight_andnot, (const uint64_t *a, const uint64_t *b, size_t n), BUT, BUT_REST)
+
+TARGET static size_t k_scan(const uint64_t *a, size_t n)
+{
+	size_t i = 0;
+	__mmask8 hit;
+
+	/* Two lines a turn; which of the two is sorted out below. */
+	while (i + 16 <= n && !nonzero(_mm512_or_si512(LOAD(a + i), LOAD(a + i + 8))))
+		i += 16;
+	for (; i + 8 <= n; i += 8) {
+		hit = _mm512_test_epi64_mask(LOAD(a + i), LOAD(a + i));
+		if (hit)
+			return i + (size_t)__builtin_ctz(hit);
+	}
+	if (i < n) {
+		__mmask8 rest = REST_MASK(n - i);
+
+		hit = _mm512_test_epi64_mask(LOAD_REST(a + i), LOAD_REST(a + i));
+		if (hit)
+			return i + (size_t)__builtin_ctz(hit);
+	}
+	return n;
+}
+
+const struct mc_mask_kernels mc_mask_avx512 = {
+	.name = "avx512",
+	.and = k_and,
+	.or = k_or,
+	.xor = k_xor,
+	.andnot = k_andnot,
+	.equal = k_equal,
+	.subset = k_subset,
+	.intersects = k_intersects,
+	.weight = k_weight,
+	.weight_and = k_weight_and,
+	.weight_andnot = k_weight_andnot,
+	.scan = k_scan,
+};
+#endif
