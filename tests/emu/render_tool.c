@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * render_tool.c - the renderer for scripts: `render_tool [-dp] [OPTION=VALUE]... COMMAND PATH [DIR]`
+ * render_tool.c - the renderer for scripts: `render_tool [-dt] [OPTION=VALUE]... COMMAND PATH [DIR]`
  *
  * OPTION=VALUE are a machine's options (smp, mem, nodes, numa, machine, offline). Commands: cat, link, stat, list, owns,
- * and tree, which writes the folder PATH below DIR (DIR/PATH). -d: folders and links only; -p: only what follows from
- * the topology, the recording's own texts are not used.
+ * and tree, which writes the folder PATH below DIR (DIR/PATH). -d: folders and links only; -t: only what follows from the
+ * topology, the recording's own texts are not used.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -112,25 +112,28 @@ int main(int argc, char **argv)
 	struct mc_topology *topo = NULL;
 	struct mc_render *render;
 	struct mc_error error = {0};
+	struct mc_render_live live = {0};
 	unsigned int flags = 0;
 	char *value;
 	int i = 1, ret;
 
-	for (; i < argc && argv[i][0] == '-'; i++)
+	for (; i < argc && argv[i][0] == '-'; i++) {
 		flags |= strchr(argv[i], 'd') ? MC_RENDER_DIRS : 0;
+		live.derived_only |= strchr(argv[i], 't') != NULL;
+	}
 	for (; i < argc && (value = strchr(argv[i], '=')); i++) {
 		*value = '\0';
 		if (mc_machine_option(machine, argv[i], value + 1, &error) < 0)
 			goto fail;
 	}
 	if (argc - i < 2) {
-		fprintf(stderr, "Usage: render_tool [-d] [OPTION=VALUE]... COMMAND PATH [DIR]\n");
+		fprintf(stderr, "Usage: render_tool [-dt] [OPTION=VALUE]... COMMAND PATH [DIR]\n");
 		return 2;
 	}
 	if (mc_machine_build(machine, &topo, &error) < 0)
 		goto fail;
 	mc_machine_free(machine);
-	render = mc_render_new(topo, NULL);
+	render = mc_render_new(topo, &live);
 	mc_topology_put(topo);
 	if (!render)
 		return 1;

@@ -33,7 +33,10 @@ struct rn_view {
 	unsigned int refs;
 	struct mc_topology *topo;
 	enum mc_arch arch;
-	bool no_power;     /* the host's kernel has no advanced power files */
+	bool no_advanced;  /* the host's kernel has only five of the files in power/ */
+	bool small;        /* recorded on a kernel without power management (and kexec): recorders leave power/ out, but
+			    * cpufreq/ is there where the kernel has it */
+	bool as_recorded;  /* and the online CPUs are those of the recording */
 	bool recorded;     /* a recording stands behind it */
 	bool host_source;  /* else: the host's kernel is of that architecture and shows what does not follow */
 	unsigned int host_cpus; /* CPUs of the host, at least 1 */
@@ -131,6 +134,7 @@ static inline uint64_t rn_last(const struct rn_at *at)
 {
 	return at->n[at->nr - 1];
 }
+bool rn_has_power(const struct rn_at *at, const struct rn_entry *entry);
 uint64_t rn_next_bit(const struct mc_cpumask *mask, uint64_t from);
 /* Memory blocks (sys_memory.c): bytes of one; the next one >= from of a node; of any node. */
 uint64_t rn_block_size(const struct rn_at *at);

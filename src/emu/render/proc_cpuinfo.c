@@ -213,7 +213,7 @@ int rn_proc_cpuinfo(const struct rn_at *at, const struct rn_entry *entry, struct
 	int ret;
 
 	(void)entry;
-	text = mc_topology_file(at->topo, "/proc/cpuinfo", &len);
+	text = rn_live(at->render)->derived_only ? NULL : mc_topology_file(at->topo, "/proc/cpuinfo", &len);
 	blocks.own = text;
 	if (!text && at->view->host_source && rn_host_read("/proc/cpuinfo", &host, &len) >= 0 && len)
 		text = host;

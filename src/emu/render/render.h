@@ -50,6 +50,8 @@ struct mc_render_live {
 	 * nr_hugepages and nr_overcommit_hugepages file.
 	 */
 	int (*value)(void *arg, const char *path, struct mc_text *out);
+	/* For tests: only what follows from the topology, no text of the recording or of the host's /sys. */
+	bool derived_only;
 };
 
 struct mc_render;

@@ -87,6 +87,20 @@ const struct rn_file *rn_file(const struct rn_view *view, const char *path, size
 	return NULL;
 }
 
+/* Is the recording's text under `path` the list of `mask`? */
+static bool tells(const struct rn_view *view, const char *path, const struct mc_cpumask *mask)
+{
+	const struct rn_file *file = rn_file(view, path, strlen(path));
+	struct mc_text text = {0};
+	bool same;
+
+	mc_text_list(&text, mask);
+	mc_text_add(&text, "\n", 1);
+	same = !text.failed && file && file->len == text.len && !memcmp(file->data, text.data, text.len);
+	mc_text_free(&text);
+	return same;
+}
+
 int rn_view_load(struct rn_view *view)
 {
 	struct rn_loader loader = {0};
@@ -94,6 +108,8 @@ int rn_view_load(struct rn_view *view)
 
 	view->host_cpus = cpus > 0 ? (unsigned int)cpus : 1;
 	view->arch = mc_topology_arch(view->topo);
+	if (rn_live(view->render)->derived_only)
+		return 0;
 	if (mc_topology_files(view->topo, load_one, &loader) < 0 || loader.failed) {
 		free(loader.file);
 		return -ENOMEM;
@@ -103,6 +119,9 @@ int rn_view_load(struct rn_view *view)
 	view->file = loader.file;
 	view->nr_files = loader.nr;
 	view->recorded = rn_file(view, RN_SYS_CPU "/online", strlen(RN_SYS_CPU "/online"));
+	view->small = view->recorded && !rn_file(view, RN_SYS_CPU "/cpufreq", strlen(RN_SYS_CPU "/cpufreq")) &&
+		      !rn_file(view, RN_SYS_CPU "/power", strlen(RN_SYS_CPU "/power"));
+	view->as_recorded = view->recorded && tells(view, RN_SYS_CPU "/online", mc_topology_online(view->topo));
 #if defined(__x86_64__)
 	view->host_source = !view->recorded && view->arch == MC_ARCH_X86_64;
 #elif defined(__aarch64__)
@@ -112,7 +131,7 @@ int rn_view_load(struct rn_view *view)
 #endif
 	if (view->host_source && access(RN_SYS_CPU "/online", F_OK) < 0)
 		view->host_source = false;
-	view->no_power = view->host_source && access(RN_SYS_CPU "/power/async", F_OK) < 0;
+	view->no_advanced = view->host_source && access(RN_SYS_CPU "/power/async", F_OK) < 0;
 	return 0;
 }
 

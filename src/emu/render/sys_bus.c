@@ -39,7 +39,13 @@ static int make_delay(const struct rn_at *at, const struct rn_entry *entry, stru
 static bool has_advanced(const struct rn_at *at, const struct rn_entry *entry)
 {
 	(void)entry;
-	return !at->view->no_power;
+	return !at->view->no_advanced;
+}
+
+bool rn_has_power(const struct rn_at *at, const struct rn_entry *entry)
+{
+	(void)entry;
+	return !at->view->small;
 }
 
 const struct rn_entry rn_power[] = {

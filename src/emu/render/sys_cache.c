@@ -145,8 +145,15 @@ static int make_cache_type(const struct rn_at *at, const struct rn_entry *entry,
 	return 0;
 }
 
+/* 6.12 on AMD leaves CPUs that went offline in an L3's map: as recorded until the machine's CPUs change. */
 static int make_shared(const struct rn_at *at, const struct rn_entry *entry, struct mc_text *out)
 {
+	const struct rn_file *file = at->view->as_recorded ? rn_file(at->view, at->path, at->len) : NULL;
+
+	if (file && file->type == 'f') {
+		mc_text_add(out, file->data, file->len);
+		return 0;
+	}
 	return print_map(out, this_cache(at)->shared, entry->arg);
 }
 

@@ -75,10 +75,16 @@ static bool has_on_x86(const struct rn_at *at, const struct rn_entry *entry)
 	return is_x86(at);
 }
 
-static bool has_feature_bus(const struct rn_at *at, const struct rn_entry *entry)
+static bool has_features(const struct rn_at *at, const struct rn_entry *entry)
 {
 	(void)entry;
 	return is_x86(at) || at->view->arch == MC_ARCH_AARCH64;
+}
+
+static bool has_crash_notes(const struct rn_at *at, const struct rn_entry *entry)
+{
+	(void)entry;
+	return !at->view->small;
 }
 
 /* ---- smt ---- */
@@ -124,6 +130,14 @@ static const struct rn_entry smt[] = {
 
 static const struct rn_entry hotplug[] = {
 	{.name = "states", .type = 'f', .flags = RN_SOURCE, .text = "  0: offline\n236: online\n"},
+	{0},
+};
+
+static const struct rn_entry cpuidle[] = {
+	{.name = "available_governors", .type = 'f', .text = "ladder menu teo \n"},
+	{.name = "current_driver", .type = 'f', .text = "none\n"},
+	{.name = "current_governor", .type = 'f', .mode = 0644, .text = "menu\n"},
+	{.name = "current_governor_ro", .type = 'f', .text = "menu\n"},
 	{0},
 };
 
@@ -242,10 +256,10 @@ static const struct rn_entry cpu[] = {
 	{.name = "driver", .type = 'l', .has = has_on_x86, .make = rn_make_text, .text = "../../../../bus/cpu/drivers/processor"},
 	{.name = "online", .type = 'f', .mode = 0644, .has = has_online, .make = make_online},
 	{.name = "cpu_capacity", .type = 'f', .has = has_capacity, .make = make_capacity},
-	{.name = "crash_notes", .type = 'f', .mode = 0400, .has = has_feature_bus, .text = "0\n"},
-	{.name = "crash_notes_size", .type = 'f', .mode = 0400, .has = has_feature_bus, .text = "368\n"},
+	{.name = "crash_notes", .type = 'f', .mode = 0400, .flags = RN_LIVE, .has = has_crash_notes, .text = "0\n"},
+	{.name = "crash_notes_size", .type = 'f', .mode = 0400, .flags = RN_LIVE, .has = has_crash_notes, .text = "368\n"},
 	{.name = "hotplug", .type = 'd', .kids = cpu_hotplug},
-	{.name = "power", .type = 'd', .kids = rn_power},
+	{.name = "power", .type = 'd', .has = rn_has_power, .kids = rn_power},
 	{.name = "uevent", .type = 'f', .mode = 0644, .make = make_uevent},
 	{0},
 };
@@ -262,13 +276,13 @@ const struct rn_entry rn_cpu[] = {
 	{.name = "isolated", .type = 'f', .text = "\n"},
 	{.name = "nohz_full", .type = 'f', .flags = RN_SOURCE, .make = make_nohz_full},
 	{.name = "crash_hotplug", .type = 'f', .flags = RN_SOURCE, .has = has_on_x86, .text = "0\n"},
-	{.name = "modalias", .type = 'f', .flags = RN_SOURCE, .has = has_feature_bus, .text = "cpu:type:x86,ven0000fam0006mod0000:feature:\n"},
+	{.name = "modalias", .type = 'f', .flags = RN_SOURCE, .has = has_features, .text = "cpu:type:x86,ven0000fam0006mod0000:feature:\n"},
 	{.name = "uevent", .type = 'f', .mode = 0644, .text = ""},
-	{.name = "power", .type = 'd', .kids = rn_power},
+	{.name = "power", .type = 'd', .has = rn_has_power, .kids = rn_power},
 	{.name = "smt", .type = 'd', .kids = smt},
 	{.name = "hotplug", .type = 'd', .kids = hotplug},
 	{.name = "vulnerabilities", .type = 'd', .flags = RN_MIRROR},
-	{.name = "cpuidle", .type = 'd', .flags = RN_MIRROR | RN_SOURCE},
+	{.name = "cpuidle", .type = 'd', .flags = RN_EXTRA | RN_LIVE, .has = rn_has_power, .kids = cpuidle},
 	{.name = "cpufreq", .type = 'd', .flags = RN_EXTRA | RN_SOURCE},
 	{.name = "cpu#", .type = 'd', .flags = RN_EXTRA, .next = next_present, .kids = cpu},
 	{0},

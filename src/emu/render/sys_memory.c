@@ -159,7 +159,7 @@ static const struct rn_entry block[] = {
 	{.name = "state", .type = 'f', .mode = 0644, .make = rn_make_text, .text = "online\n"},
 	{.name = "valid_zones", .type = 'f', .make = make_zones},
 	{.name = "subsystem", .type = 'l', .make = rn_make_text, .text = "../../../../bus/memory"},
-	{.name = "power", .type = 'd', .kids = rn_power},
+	{.name = "power", .type = 'd', .has = rn_has_power, .kids = rn_power},
 	{.name = "uevent", .type = 'f', .mode = 0644, .make = rn_make_text, .text = ""},
 	{0},
 };
@@ -167,7 +167,7 @@ static const struct rn_entry block[] = {
 const struct rn_entry rn_memory[] = {
 	{.name = "block_size_bytes", .type = 'f', .make = make_size},
 	{.name = "auto_online_blocks", .type = 'f', .mode = 0644, .flags = RN_RECORD, .text = "offline\n"},
-	{.name = "power", .type = 'd', .kids = rn_power},
+	{.name = "power", .type = 'd', .has = rn_has_power, .kids = rn_power},
 	{.name = "uevent", .type = 'f', .mode = 0644, .make = rn_make_text, .text = ""},
 	{.name = "memory#", .type = 'd', .next = rn_next_block, .kids = block},
 	{0},
