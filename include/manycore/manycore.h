@@ -19,8 +19,10 @@
 
 #include "base.h"
 #include "arena.h"
+#include "counter.h"
 #include "cpumask.h"
 #include "mempolicy.h"
+#include "percpu.h"
 #include "topology.h"
 
 #endif /* MANYCORE_H */

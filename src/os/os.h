@@ -46,4 +46,17 @@ long mc_os_move_pages(pid_t pid, size_t count, void *const *pages, const int *no
 long mc_os_migrate_pages(pid_t pid, const uint64_t *from, unsigned int from_bits, const uint64_t *to, unsigned int to_bits);
 size_t mc_os_page_size(void);
 
+/* Restartable sequences (linux/rseq.c). What this process has: mc_os_rseq_probe() fills it, never fails. */
+struct mc_os_rseq {
+	int glibc;                      /* the C library registers every thread */
+	ptrdiff_t offset;               /* of its area from the thread pointer */
+	unsigned int size;              /* bytes of the area that the kernel fills: 28 and more: mm_cid is there */
+};
+void mc_os_rseq_probe(struct mc_os_rseq *info);
+/* Registers an area of 32 bytes, aligned to 32, for the calling thread. 0, or -errno; -EBUSY: it already is. */
+int mc_os_rseq_register(void *area, unsigned int signature);
+/* membarrier's fence for restartable sequences: `prepare` once per process, then `fence`. -errno where there is none. */
+int mc_os_rseq_fence_prepare(void);
+int mc_os_rseq_fence(void);
+
 #endif

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: MIT
+/*
+ * counter.c - counter.h: what is not inline.
+ *
+ * Per copy: int64_t total[n], then uint32_t told[n], for the n counters of one init_many. total is
+ * only ever added to; told is the low 32 bits of the total when the shared count last heard of it.
+ * The untold part is less than 2^29 + 2^29 in absolute value except while adds pile up behind one
+ * that is telling, so 32 bits hold the difference. Adds of more than 2^29 go to base and count
+ * directly. Out-of-line pools (MC_KIND_CALL) tell every add at once.
+ */
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include "arch/seq.h"
+#include "lib/percpu_internal.h"
+#include "os/os.h"
+#include <manycore/counter.h>
+
+_Static_assert(offsetof(struct mc_counter, count) == 64 && sizeof(struct mc_counter) == 128,
+	       "what adds read and what they write are two cache lines");
+
+static void add(int64_t *p, int64_t amount)
+{
+	__atomic_fetch_add(p, amount, __ATOMIC_RELAXED);
+}
+
+/* The kernel's percpu_counter_batch at this moment. */
+static uint32_t default_batch(void)
+{
+	static uint32_t known; /* the CPUs online, read once; racing readers agree */
+	uint32_t n = __atomic_load_n(&known, __ATOMIC_RELAXED);
+
+	if (!n) {
+		struct mc_cpumask *online = mc_cpumask_alloc();
+		char *text;
+		size_t len;
+
+		n = mc_nr_cpu_ids();
+		if (online && !mc_os_read_file(MC_ROOT_LIVE, "/sys/devices/system/cpu/online",
+					       65536, &text, &len)) {
+			if (!mc_cpulist_parse(online, text, NULL) && mc_cpumask_weight(online))
+				n = mc_cpumask_weight(online);
+			free(text);
+		}
+		mc_cpumask_free(online);
+		__atomic_store_n(&known, n, __ATOMIC_RELAXED);
+	}
+	return 2 * n > 32 ? 2 * n : 32;
+}
+
+int mc_counter_init_pool(struct mc_counter *c, unsigned int n, int64_t amount, uint32_t batch,
+			 struct mc_percpu_pool *pool)
+{
+	uint64_t h;
+
+	if (!n || n > MC_UNIT_MAX / 12 || batch > MC_COUNTER_LOCAL_BATCH)
+		return -EINVAL;
+	h = MC_H_(mc_percpu_pool_alloc(pool, n * (sizeof(int64_t) + sizeof(uint32_t)),
+				       sizeof(int64_t)));
+	if (!h)
+		return errno == EINVAL ? -EINVAL : -ENOMEM;
+	if (!batch)
+		batch = default_batch();
+	for (unsigned int i = 0; i < n; i++) {
+		c[i] = (struct mc_counter){
+			.handle = h + i * sizeof(int64_t),
+			.told = n * sizeof(int64_t) + i * sizeof(uint32_t) - i * sizeof(int64_t),
+			.batch = batch,
+			.count = amount,
+			.base = amount,
+		};
+	}
+	c->group = n;
+	return 0;
+}
+
+int mc_counter_init(struct mc_counter *c, int64_t amount)
+{
+	return mc_counter_init_pool(c, 1, amount, 0, NULL);
+}
+
+int mc_counter_init_many(struct mc_counter *c, unsigned int n, int64_t amount)
+{
+	return mc_counter_init_pool(c, n, amount, 0, NULL);
+}
+
+void mc_counter_destroy_many(struct mc_counter *c, unsigned int n)
+{
+	uint64_t h = c->handle;
+
+	for (unsigned int i = 0; i < n; i++)
+		c[i].handle = 0;
+	mc_free_percpu((void *)h);
+}
+
+void mc_counter_destroy(struct mc_counter *c)
+{
+	mc_counter_destroy_many(c, 1);
+}
+
+void mc_counter_set_batch(struct mc_counter *c, uint32_t batch)
+{
+	c->batch = !batch                           ? default_batch()
+		   : batch > MC_COUNTER_LOCAL_BATCH ? MC_COUNTER_LOCAL_BATCH
+						    : batch;
+}
+
+/* ---- adding and telling
+ * ---------------------------------------------------------------------------------------------------
+ */
+
+static bool reached(int32_t rest, uint32_t batch)
+{
+	return (uint32_t)rest + (batch - 1) > 2 * (batch - 1);
+}
+
+/* Atomics: takes the untold part of one copy, if it reaches the batch. */
+static int32_t take_atomic(int64_t *total, uint32_t *told, uint32_t batch)
+{
+	uint32_t old = __atomic_load_n(told, __ATOMIC_RELAXED), now;
+	int32_t rest;
+
+	do {
+		now = (uint32_t)__atomic_load_n(total, __ATOMIC_RELAXED);
+		rest = (int32_t)(now - old);
+		if (!reached(rest, batch))
+			return 0;
+	} while (!__atomic_compare_exchange_n(told, &old, now, false, __ATOMIC_RELAXED,
+					      __ATOMIC_RELAXED));
+	return rest;
+}
+
+/* The copy that atomics act on: the thread's own in atomics mode, else the overflow copy. NULL: try
+ * again. */
+static int64_t *atomic_copy(uint64_t h, bool overflow)
+{
+	if (overflow)
+		return (int64_t *)(MC_HANDLE_ADDRESS_(h) +
+				   (uint64_t)(mc_chunk_of(h)->units - 1) * MC_HANDLE_STRIDE_(h));
+	return (int64_t *)mc_atomic_copy_(MC_HANDLE_KIND_(h), h);
+}
+
+/* Tells the own copy's untold part if it reaches the batch. */
+static void tell(struct mc_counter *c, uint32_t batch)
+{
+	uint64_t h = c->handle;
+	struct mc_percpu_kind *k = MC_HANDLE_KIND_(h);
+	int32_t rest = 0;
+
+	if (h >> 62 == MC_KIND_CALL)
+		return;
+	for (;;) {
+		bool overflow = false;
+		int64_t *total;
+
+#if MC_PERCPU_RSEQ
+		if (mc_rt_rseq((int)(h >> 62)) &&
+		    !mc_seq_counter_fold(k, MC_HANDLE_ADDRESS_(h), MC_HANDLE_ADDRESS_(h) + c->told,
+					 MC_HANDLE_STRIDE_(h), batch, &rest))
+			break;
+#endif
+		total = mc_rt_rseq((int)(h >> 62)) ? NULL : atomic_copy(h, false);
+		if (!total) {
+			overflow = !mc_rt_raise(k);
+			if (overflow)
+				total = atomic_copy(h, true);
+		}
+		if (total) {
+			rest = take_atomic(total, (uint32_t *)((char *)total + c->told), batch);
+			break;
+		}
+	}
+	if (rest)
+		add(&c->count, rest);
+}
+
+/* The own copy's total by whatever way serves. */
+static void add_total(struct mc_counter *c, int64_t amount)
+{
+	uint64_t h = c->handle;
+
+	if (h >> 62 != MC_KIND_CALL && !mc_rt_rseq((int)(h >> 62))) {
+		int64_t *total = atomic_copy(h, false);
+
+		if (mc_likely(!!total)) {
+			add(total, amount);
+			return;
+		}
+	}
+	mc_percpu_op_slow(h, MC_OP_ADD, 64, 0, (uint64_t)amount);
+}
+
+void mc_counter_add_slow(struct mc_counter *c, int64_t amount, uint32_t batch, int rc)
+{
+	if (rc < 0 && (amount > MC_COUNTER_LOCAL_BATCH || amount < -MC_COUNTER_LOCAL_BATCH)) {
+		add(&c->base, amount);
+		add(&c->count, amount);
+		return;
+	}
+	if (rc < 0) {
+		add_total(c, amount);
+		if (c->handle >> 62 == MC_KIND_CALL) {
+			add(&c->count, amount);
+			return;
+		}
+	}
+	tell(c, batch);
+}
+
+void mc_counter_sync(struct mc_counter *c)
+{
+	tell(c, 1);
+}
+
+/* ---- reading
+ * ----------------------------------------------------------------------------------------------------------------
+ */
+
+int64_t mc_counter_sum(const struct mc_counter *c)
+{
+	uint64_t stride = MC_HANDLE_STRIDE_(c->handle), at = MC_HANDLE_ADDRESS_(c->handle);
+	uint64_t sum = (uint64_t)__atomic_load_n(&c->base, __ATOMIC_RELAXED);
+
+	for (unsigned int n = mc_pool_walk(mc_chunk_of(c->handle)->pool); n; n--, at += stride)
+		sum += (uint64_t)__atomic_load_n((int64_t *)at, __ATOMIC_RELAXED);
+	return (int64_t)sum;
+}
+
+int mc_counter_compare_batch(const struct mc_counter *c, int64_t rhs, int32_t batch)
+{
+	int64_t count = mc_counter_read(c), error;
+
+	error = 2 * (int64_t)(batch < 1 ? 1 : batch) * mc_pool_walk(mc_chunk_of(c->handle)->pool);
+	if (count > rhs ? (uint64_t)count - (uint64_t)rhs <= (uint64_t)error
+			: (uint64_t)rhs - (uint64_t)count <= (uint64_t)error)
+		count = mc_counter_sum(c);
+	return count > rhs ? 1 : count < rhs ? -1 : 0;
+}
+
+int mc_counter_compare(const struct mc_counter *c, int64_t rhs)
+{
+	return mc_counter_compare_batch(c, rhs, (int32_t)c->batch);
+}
+
+static void lock(struct mc_counter *c)
+{
+	while (__atomic_exchange_n(&c->lock, 1, __ATOMIC_ACQUIRE))
+		sched_yield();
+}
+
+static void unlock(struct mc_counter *c)
+{
+	__atomic_store_n(&c->lock, 0, __ATOMIC_RELEASE);
+}
+
+bool mc_counter_limited_add(struct mc_counter *c, int64_t limit, int64_t amount)
+{
+	int64_t now;
+	bool good;
+
+	if (!amount)
+		return true;
+	lock(c);
+	now = mc_counter_sum(c);
+	/* Without overflow: room is limit - now, on the amount's side. */
+	if (amount > 0)
+		good = now <= limit && (uint64_t)amount <= (uint64_t)limit - (uint64_t)now;
+	else
+		good = now >= limit && -(uint64_t)amount <= (uint64_t)now - (uint64_t)limit;
+	if (good)
+		mc_counter_add(c, amount);
+	unlock(c);
+	return good;
+}
+
+void mc_counter_set(struct mc_counter *c, int64_t amount)
+{
+	uint64_t stride = MC_HANDLE_STRIDE_(c->handle), at = MC_HANDLE_ADDRESS_(c->handle), sum = 0;
+
+	lock(c);
+	for (unsigned int n = mc_pool_walk(mc_chunk_of(c->handle)->pool); n; n--, at += stride) {
+		uint64_t total = (uint64_t)__atomic_load_n((int64_t *)at, __ATOMIC_RELAXED);
+
+		sum += total;
+		__atomic_store_n((uint32_t *)(at + c->told), (uint32_t)total, __ATOMIC_RELAXED);
+	}
+	__atomic_store_n(&c->base, (int64_t)((uint64_t)amount - sum), __ATOMIC_RELAXED);
+	__atomic_store_n(&c->count, amount, __ATOMIC_RELAXED);
+	unlock(c);
+}
