@@ -7,14 +7,36 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <stddef.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include "emu/syscalls/handlers.h"
+#include "emu/syscalls/mempolicy_calls.h"
 
 #define CALL(n, ...)                          \
 	{                                     \
 		.nr = SYS_##n, .name = #n, __VA_ARGS__ \
 	}
 #define EMPTY_PATH 0x1000
+#define FIXED_ANON (MAP_FIXED | MAP_ANONYMOUS)
+#define NOREPLACE 0x100000
+
+/* munmap, mremap, madvise of (address, length): the lower half of the address space, where only programs that choose
+ * their own addresses have mappings, and lengths from 16 MiB to 64 GiB (by bit: a filter tests bits). All others are found
+ * out from /proc/PID/maps and pagemap when that matters, since answering them would slow every program. */
+#define LOWER_HALF (1ULL << 46)
+#define LARGE(n, bit, ...) CALL(n, .test_arg = 1, .test_mask = 1ULL << (bit), .test_value = 1ULL << (bit), __VA_ARGS__)
+#define CHANGES_MAPPINGS(n, ...)                                             \
+	CALL(n, .test_arg = 0, .test_mask = LOWER_HALF, __VA_ARGS__),         \
+		LARGE(n, 24, __VA_ARGS__), LARGE(n, 25, __VA_ARGS__),         \
+		LARGE(n, 26, __VA_ARGS__), LARGE(n, 27, __VA_ARGS__),         \
+		LARGE(n, 28, __VA_ARGS__), LARGE(n, 29, __VA_ARGS__),         \
+		LARGE(n, 30, __VA_ARGS__), LARGE(n, 31, __VA_ARGS__),         \
+		LARGE(n, 32, __VA_ARGS__), LARGE(n, 33, __VA_ARGS__),         \
+		LARGE(n, 34, __VA_ARGS__), LARGE(n, 35, __VA_ARGS__)
+
+#ifndef SYS_set_mempolicy_home_node
+#define SYS_set_mempolicy_home_node 450
+#endif
 
 const struct emu_syscall emu_table[] = {
 	CALL(sched_getaffinity, .fn = emu_sched_getaffinity,
@@ -62,5 +84,19 @@ const struct emu_syscall emu_table[] = {
 	CALL(exit_group, .fn = emu_exit_group, .what = "the host's; what children inherited is kept"),
 	CALL(io_uring_setup, .fn = emu_unsupported, .when = EMU_WHEN_STRICT,
 	     .what = "--strict: ENOSYS, since its opens can't be answered; else the host's"),
+	CALL(set_mempolicy, .fn = emu_set_mempolicy, .what = "the thread's policy on the machine's nodes, as Linux 6.12"),
+	CALL(get_mempolicy, .fn = emu_get_mempolicy, .what = "policies, allowed nodes, and the node of a page"),
+	CALL(mbind, .fn = emu_mbind, .what = "policies of ranges; moving what is there"),
+	CALL(set_mempolicy_home_node, .fn = emu_set_home_node, .what = "where BIND and PREFERRED_MANY begin"),
+	CALL(move_pages, .fn = emu_move_pages, .what = "where pages are, and moving them, of any process of the machine"),
+	CALL(migrate_pages, .fn = emu_migrate_pages, .what = "moves a process's pages between nodes"),
+	/* What changes mappings is seen where it is cheap to: at addresses that the kernel does not choose itself, and large. */
+	CALL(mmap, .fn = emu_mmap_fixed, .test_arg = 3, .test_mask = FIXED_ANON, .test_value = FIXED_ANON,
+	     .what = "the host's; policies and pages that a fixed mapping covers go"),
+	CALL(mmap, .fn = emu_mmap_fixed, .test_arg = 3, .test_mask = NOREPLACE, .test_value = NOREPLACE,
+	     .what = "the host's; with MAP_FIXED_NOREPLACE: as above"),
+	CHANGES_MAPPINGS(munmap, .fn = emu_munmap, .what = "the host's; policies and pages go"),
+	CHANGES_MAPPINGS(mremap, .fn = emu_mremap, .what = "the host's; policies and pages move along"),
+	CHANGES_MAPPINGS(madvise, .fn = emu_madvise, .what = "the host's; pages that MADV_DONTNEED gives back go"),
 	{ .name = NULL },
 };

@@ -15,13 +15,13 @@
 struct pol *pol_get(struct pol *pol)
 {
 	if (pol)
-		pol->refs++;
+		__atomic_add_fetch(&pol->refs, 1, __ATOMIC_RELAXED);
 	return pol;
 }
 
 void pol_put(struct pol *pol)
 {
-	if (pol && !--pol->refs)
+	if (pol && !__atomic_sub_fetch(&pol->refs, 1, __ATOMIC_ACQ_REL))
 		free(pol);
 }
 

@@ -9,7 +9,7 @@
  * src/emu/syscalls/mempolicy*.c feed them with what a process asks and has.
  *
  * A `struct pol_machine` is immutable but for weights and the cpuset's nodes; policies are
- * immutable once made and counted by reference (not atomically: the owner's lock). NULL is the
+ * immutable once made and counted by reference (atomically: processes share them). NULL is the
  * default policy everywhere.
  */
 #ifndef MC_POLICY_H

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: MIT
+/*
+ * mempolicy_maps.c - /proc/PID/numa_maps of the emulated machine, and the figures of its nodes.
+ *
+ * The host's mappings are split where policies change, as the kernel would have split them; counts
+ * come from the page map. What only the host's own numa_maps tells (mapmax, active, writeback) is
+ * taken from there where a line is not split.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "emu/syscalls/mempolicy.h"
+
+struct line {
+	struct mp_state *state;
+	uint64_t start, end;
+	uint64_t *node; /* pages on each */
+	uint64_t pages, anon, dirty, shared;
+};
+
+static int count(void *arg, const struct mp_vma *vma, uint64_t addr, const struct mp_page *page)
+{
+	struct line *line = arg;
+
+	(void)vma;
+	(void)addr;
+	if (page->what != MP_PRESENT)
+		return 0;
+	line->pages++;
+	line->node[page->node]++;
+	if (!page->file)
+		line->anon++;
+	/* An anonymous page is there because it was written; of shared memory nothing is clean. */
+	if (!page->file || vma->kind == MP_SHMEM)
+		line->dirty++;
+	if (!page->exclusive)
+		line->shared++;
+	return 0;
+}
+
+/* The number behind " key=" in a line of the host's, -1: not there. */
+static long host_value(const char *line, size_t len, const char *key)
+{
+	const char *p = memmem(line, len, key, strlen(key));
+
+	return p ? strtol(p + strlen(key), NULL, 10) : -1;
+}
+
+/* The host's line for a mapping that starts at `start`. */
+static const char *host_line(const char *text, uint64_t start, size_t *len)
+{
+	while (text && *text) {
+		const char *end = strchrnul(text, '\n');
+
+		if (strtoull(text, NULL, 16) == start) {
+			*len = (size_t)(end - text);
+			return text;
+		}
+		text = *end ? end + 1 : end;
+	}
+	return NULL;
+}
+
+/* A path as seq_path() escapes it in numa_maps; /proc/PID/maps has escaped newlines and backslashes
+ * already. */
+static void put_path(struct mc_text *out, const char *path)
+{
+	for (; *path; path++) {
+		if (strchr("\t= ", *path))
+			mc_text_printf(out, "\\%03o", (unsigned int)*path);
+		else
+			mc_text_add(out, path, 1);
+	}
+}
+
+static void put_line(struct mc_text *out, const struct line *line, const struct mp_vma *vma,
+		     const char *name, const struct pol *pol, const char *host, size_t host_len)
+{
+	const struct pol_machine *machine = line->state->machine;
+	long value;
+
+	mc_text_printf(out, "%08llx ", (unsigned long long)line->start);
+	pol_text(out, pol);
+	if (vma->ino) {
+		mc_text_printf(out, " file=");
+		put_path(out, name);
+	} else if (vma->heap) {
+		mc_text_printf(out, " heap");
+	} else if (vma->stack) {
+		mc_text_printf(out, " stack");
+	}
+	if (vma->huge)
+		mc_text_printf(out, " huge");
+	if (line->pages) {
+		if (line->anon)
+			mc_text_printf(out, " anon=%llu", (unsigned long long)line->anon);
+		value = host ? host_value(host, host_len, " dirty=") : (long)line->dirty;
+		if (value > 0)
+			mc_text_printf(out, " dirty=%ld", value);
+		if (line->pages != line->anon && line->pages != (uint64_t)value)
+			mc_text_printf(out, " mapped=%llu", (unsigned long long)line->pages);
+		value = host ? host_value(host, host_len, " mapmax=") : line->shared ? 2 : 0;
+		if (value > 1)
+			mc_text_printf(out, " mapmax=%ld", value);
+		value = host ? host_value(host, host_len, " active=") : -1;
+		if (value >= 0)
+			mc_text_printf(out, " active=%ld", value);
+		for (unsigned int n = pol_next(machine->memory, machine->words, 0);
+		     n != POL_NO_NODE; n = pol_next(machine->memory, machine->words, n + 1))
+			if (line->node[n])
+				mc_text_printf(out, " N%u=%llu", n,
+					       (unsigned long long)line->node[n]);
+		value = host ? host_value(host, host_len, " kernelpagesize_kB=") : -1;
+		mc_text_printf(out, " kernelpagesize_kB=%ld",
+			       value > 0 ? value : (long)(line->state->page / 1024));
+	}
+	mc_text_printf(out, "\n");
+}
+
+/* One mapping: a line for each part with a policy of its own. */
+static int put_vma(struct emu *emu, struct emu_task *task, const struct mp_maps *maps,
+		   const struct mp_vma *vma, const char *host, struct mc_text *out)
+{
+	struct mp_state *state = mp_state(emu);
+	struct emu_mm *mm = task->process->mm;
+	uint64_t at = vma->start, to;
+
+	for (; at < vma->end; at = to) {
+		struct line line = {.state = state, .start = at};
+		struct mp_maps again;
+		const char *text;
+		size_t len = 0;
+		struct pol *pol;
+		int rc;
+
+		(void)pol_ranges_at(&mm->ranges, at, &to);
+		line.end = to = to < vma->end ? to : vma->end;
+		line.node = calloc(state->machine->nr_node_ids, sizeof(*line.node));
+		if (!line.node)
+			return -ENOMEM;
+		rc = mp_settle(emu, task->process, at, to, &again, count, &line);
+		mp_maps_free(&again);
+		pol = mp_vma_policy(state, mm, vma, at);
+		text = at == vma->start && to == vma->end ? host_line(host, at, &len) : NULL;
+		if (!rc)
+			put_line(out, &line, vma, maps->text + vma->name,
+				 pol            ? pol
+				 : task->policy ? task->policy->pol
+						: NULL,
+				 text, len);
+		pol_put(pol);
+		free(line.node);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+static char *read_host(pid_t pid)
+{
+	char path[64], *text = NULL;
+	size_t len = 0, room = 0;
+	ssize_t n = 1;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/numa_maps", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return NULL;
+	while (n > 0) {
+		if (room - len < 4096) {
+			char *bigger = realloc(text, room + 65536);
+
+			if (!bigger)
+				break;
+			text = bigger;
+			room += 65536;
+		}
+		n = read(fd, text + len, room - len - 1);
+		if (n > 0)
+			len += (size_t)n;
+	}
+	close(fd);
+	if (text)
+		text[len] = '\0';
+	return text;
+}
+
+int emu_policy_numa_maps(struct emu *emu, struct emu_task *task, struct mc_text *out)
+{
+	struct mp_maps maps;
+	char *host;
+	int rc;
+
+	if (!mp_state(emu) || !mp_mm(task->process))
+		return -ENOMEM;
+	if (!mc_topology_has_numa(emu_topology(emu)))
+		return -ENOENT;
+	host = read_host(task->process->tgid);
+	rc = mp_settle(emu, task->process, 0, 0, &maps, NULL, NULL);
+	for (size_t i = 0; i < maps.count && !rc; i++)
+		rc = put_vma(emu, task, &maps, &maps.vma[i], host, out);
+	mp_maps_free(&maps);
+	free(host);
+	return rc;
+}
+
+/* ---- figures of the nodes
+ * ----------------------------------------------------------------------------------------------------------
+ */
+
+static void node_usage(void *arg, unsigned int node, struct mc_node_usage *usage)
+{
+	struct mp_state *state = mp_state(arg);
+
+	*usage = (struct mc_node_usage){0};
+	if (state && node < state->machine->nr_node_ids)
+		usage->anon = __atomic_load_n(&state->used[node], __ATOMIC_RELAXED) * state->page;
+}
+
+static void node_counters(void *arg, unsigned int node, struct mc_node_counters *counters)
+{
+	struct mp_state *state = mp_state(arg);
+
+	*counters = (struct mc_node_counters){0};
+	if (state && node < state->machine->nr_node_ids)
+		*counters = state->counters[node];
+}
+
+void emu_policy_live(struct emu *emu, struct mc_render_live *live)
+{
+	live->arg = emu;
+	live->node_usage = node_usage;
+	live->node_counters = node_counters;
+}
