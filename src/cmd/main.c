@@ -10,6 +10,7 @@ const struct cmd cmd_table[] = {
 	{ "bench", cmd_bench, "measure the library and the emulator against their peers" },
 	{ "doctor", cmd_doctor, "what this host allows, what that means, and the remedy" },
 	{ "run", cmd_run, "run a program on an emulated machine, or with a memory policy" },
+	{ "populate", cmd_populate, "bring files into memory in parallel, node by node" },
 	{ NULL, NULL, NULL },
 };
 

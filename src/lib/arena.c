@@ -290,8 +290,11 @@ static int cut_parts(struct mc_arena *a, struct mc_error *error)
 		if (at == a->pages || made == n)
 			break;
 		if (init_part(&a->part[made],
-			      n == 1 && a->attr.policy != MC_ARENA_SPLIT ? MC_ANY_NODE : node, at,
-			      end) < 0)
+			      mc_cpumask_weight(&a->nodes->m) > 1 &&
+					      a->attr.policy != MC_ARENA_SPLIT
+				      ? MC_ANY_NODE
+				      : node,
+			      at, end) < 0)
 			return mc_fail(error, ENOMEM, "arena: out of memory");
 		a->nr_parts = ++made;
 		if (a->part[made - 1].node != MC_ANY_NODE)
@@ -363,7 +366,7 @@ static void first_part(struct mc_arena *a)
 		if (atomic_load(&a->ready) >= want)
 			return;
 		pthread_mutex_lock(&p->lock);
-		claimed = arena_claim(a, p, &first, &end);
+		claimed = arena_claim(a, p, &first, &end, true);
 		pthread_mutex_unlock(&p->lock);
 		if (claimed)
 			arena_run_chunk(a, p, first, end, true);

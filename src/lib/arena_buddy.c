@@ -145,7 +145,7 @@ static int alloc_part(struct mc_arena *a, struct mc_arena_part *p, unsigned int 
 		rc = -ECANCELED;
 		if (atomic_load(&a->destroying))
 			break;
-		if (arena_claim(a, p, &first, &end)) {
+		if (arena_claim(a, p, &first, &end, true)) {
 			pthread_mutex_unlock(&p->lock);
 			arena_run_chunk(a, p, first, end, true);
 			helped = true;

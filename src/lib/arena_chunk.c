@@ -28,7 +28,8 @@ uint64_t arena_now(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-bool arena_claim(struct mc_arena *a, struct mc_arena_part *p, uint64_t *first, uint64_t *end)
+bool arena_claim(struct mc_arena *a, struct mc_arena_part *p, uint64_t *first, uint64_t *end,
+		 bool helping)
 {
 	uint64_t chunk = __atomic_load_n(&a->chunk, __ATOMIC_RELAXED);
 
@@ -38,6 +39,7 @@ bool arena_claim(struct mc_arena *a, struct mc_arena_part *p, uint64_t *first, u
 	*end = p->end - *first < chunk ? p->end : *first + chunk;
 	p->cursor = *end;
 	p->inflight++;
+	p->helpers += helping;
 	if (!p->start_ns)
 		p->start_ns = arena_now();
 	return true;
@@ -307,6 +309,7 @@ void arena_run_chunk(struct mc_arena *a, struct mc_arena_part *p, uint64_t first
 	}
 	pthread_mutex_lock(&p->lock);
 	p->inflight--;
+	p->helpers -= helping;
 	finished = arena_part_finished(a, p);
 	if (finished && !p->end_ns)
 		p->end_ns = arena_now();

@@ -31,6 +31,7 @@ struct mc_arena_part {
 	uint64_t first, end;     /* pages */
 	uint64_t cursor;         /* next page to claim; lock */
 	unsigned int inflight;   /* lock */
+	unsigned int helpers;        /* of inflight: not workers'. A worker steps aside for each; lock */
 	enum mc_arena_stop stop; /* lock */
 	int err;
 	int placement_err;
@@ -117,7 +118,7 @@ bool arena_in_child(const struct mc_arena *a);
 
 /* arena_chunk.c. claim: takes the next range of the part, lock held; false: none. run: brings it up
  * and publishes it. */
-bool arena_claim(struct mc_arena *a, struct mc_arena_part *p, uint64_t *first, uint64_t *end);
+bool arena_claim(struct mc_arena *a, struct mc_arena_part *p, uint64_t *first, uint64_t *end, bool helping);
 void arena_run_chunk(struct mc_arena *a, struct mc_arena_part *p, uint64_t first, uint64_t end,
 		     bool helping);
 bool arena_part_finished(const struct mc_arena *a, const struct mc_arena_part *p); /* lock held */

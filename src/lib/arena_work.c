@@ -33,7 +33,11 @@ static void work_on(struct mc_arena *a, struct mc_arena_part *p)
 
 	for (;;) {
 		pthread_mutex_lock(&p->lock);
-		claimed = arena_claim(a, p, &first, &end);
+		/* Who helps does it for want of memory now: a worker steps aside rather than share
+		 * a CPU with it. */
+		while (p->helpers && p->inflight >= p->planned && !atomic_load(&a->cancel))
+			pthread_cond_wait(&p->changed, &p->lock);
+		claimed = arena_claim(a, p, &first, &end, false);
 		if (claimed && !counted)
 			p->threads++;
 		counted |= claimed;
@@ -209,7 +213,7 @@ static bool do_some(struct mc_arena *a)
 		bool claimed;
 
 		pthread_mutex_lock(&p->lock);
-		claimed = arena_claim(a, p, &first, &end);
+		claimed = arena_claim(a, p, &first, &end, true);
 		pthread_mutex_unlock(&p->lock);
 		if (claimed) {
 			arena_run_chunk(a, p, first, end, true);

@@ -24,6 +24,15 @@ void topo_files_put(struct topo_files *files)
 	free(files);
 }
 
+void topo_base_share_files(struct topo_base *base, const struct topo_base *from)
+{
+	if (!from->files)
+		return;
+	atomic_fetch_add_explicit(&from->files->refs, 1, memory_order_relaxed);
+	base->files = from->files;
+	base->files_without_nodes = true;
+}
+
 struct topo_files *topo_files_new(const char *name)
 {
 	struct topo_files *files = calloc(1, sizeof(*files));

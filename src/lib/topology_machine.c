@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "topology_priv.h"
+#include "topology_fake.h"
 
 struct mc_machine *mc_machine_new(void)
 {
@@ -34,7 +34,7 @@ void mc_machine_free(struct mc_machine *machine)
 
 static int even_nodes(struct topo_spec *spec, unsigned int n)
 {
-	topo_spec_release(spec);
+	topo_spec_drop_nodes(spec);
 	spec->node = calloc(n, sizeof(*spec->node));
 	if (!spec->node)
 		return -ENOMEM;
@@ -210,30 +210,6 @@ static bool changes_shape(const struct mc_machine *m)
 	return m->smp.given || m->nodes || m->nr_nodes || m->mem || m->nr_dists;
 }
 
-/* The counts and caches of an existing machine as the start of a description. */
-static int spec_from_topology(const struct mc_topology *topo, struct topo_spec *spec)
-{
-	(void)topo;
-	*spec = (struct topo_spec){
-		.arch = topo_host_arch(),
-		.cpus = 2,
-		.maxcpus = 2,
-		.sockets = 1,
-		.dies = 1,
-		.clusters = 1,
-		.cores = 2,
-		.threads = 1,
-		.mem = 4ull << 30,
-		.kernel_max = 8191,
-		.max_numnodes = 1024,
-		.cache = topo_default_cache,
-		.nr_caches = MC_ARRAY_SIZE(topo_default_cache),
-		.capacity = -1,
-	};
-	spec->hugepages = topo_hugepages(spec->arch);
-	return even_nodes(spec, 1);
-}
-
 static int apply_options(const struct mc_machine *m, struct topo_spec *spec, struct mc_error *error)
 {
 	int rc = 0;
@@ -293,13 +269,13 @@ static int build_shape(const struct mc_machine *m, struct mc_topology **topo, st
 		return rc;
 	}
 	rc = m->base ? mc_topology_load(m->base, &from, error) : mc_topology_live(&from, error);
-	if (rc < 0 && rc != -ENOSYS)
+	if (rc < 0)
 		return rc;
-	if (rc == 0 && !changes_shape(m)) {
+	if (!changes_shape(m)) {
 		*topo = from;
 		return 0;
 	}
-	rc = spec_from_topology(from, &spec);
+	rc = topo_spec_from(from, !m->base, &spec);
 	rc = rc < 0 ? mc_fail(error, ENOMEM, "building the machine: out of memory") : build_spec(m, &spec, topo, error);
 	topo_spec_release(&spec);
 	mc_topology_put(from);
@@ -343,6 +319,12 @@ int mc_machine_build(const struct mc_machine *machine, struct mc_topology **topo
 	struct mc_topology *made;
 	int rc = build_shape(machine, &made, error);
 
+	if (rc == 0 && machine->fake) {
+		struct mc_topology *whole = made;
+
+		rc = topo_fake_apply(whole, machine->fake, &made, error);
+		mc_topology_put(whole);
+	}
 	if (rc < 0)
 		return rc;
 	if (machine->offline)

@@ -166,7 +166,7 @@ const uint64_t *topo_hugepages(enum mc_arch arch)
 	}
 }
 
-void topo_spec_release(struct topo_spec *spec)
+void topo_spec_drop_nodes(struct topo_spec *spec)
 {
 	for (unsigned int i = 0; i < spec->nr_nodes; i++)
 		mc_cpumask_free(spec->node[i].cpus);
@@ -175,6 +175,13 @@ void topo_spec_release(struct topo_spec *spec)
 	spec->node = NULL;
 	spec->dist = NULL;
 	spec->nr_nodes = spec->nr_dists = 0;
+}
+
+void topo_spec_release(struct topo_spec *spec)
+{
+	topo_spec_drop_nodes(spec);
+	free(spec->own_cache);
+	spec->own_cache = NULL;
 }
 
 static unsigned int preset_distance(const struct topo_preset *p, unsigned int a, unsigned int b, unsigned int cpu_nodes)

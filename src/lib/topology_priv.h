@@ -111,6 +111,8 @@ enum mc_arch topo_host_arch(void);
 
 /* ---- topology_files.c: a recording in memory ---- */
 void topo_files_put(struct topo_files *files);
+/* `base` was made from `from` by changing nodes: its recording goes along, without what it says of nodes. */
+void topo_base_share_files(struct topo_base *base, const struct topo_base *from);
 
 /* ---- topology_spec.c: a machine made from numbers ---- */
 
@@ -148,6 +150,7 @@ struct topo_spec {
 	struct topo_spec_dist *dist;
 	int capacity;               /* of each CPU, -1: none */
 	const uint64_t *hugepages;  /* sizes, 0-terminated */
+	struct topo_spec_cache *own_cache; /* freed with the spec */
 };
 int topo_spec_build(const struct topo_spec *spec, struct topo_base **base, struct mc_error *error);
 
@@ -164,6 +167,11 @@ const struct topo_preset *topo_preset_find(const char *name);
 /* A copy of its spec with nodes and distances in new memory: topo_spec_release(). */
 int topo_preset_spec(const struct topo_preset *preset, struct topo_spec *spec);
 void topo_spec_release(struct topo_spec *spec);
+/* Forgets nodes and distances. */
+void topo_spec_drop_nodes(struct topo_spec *spec);
+/* topology_spec_from.c: an existing machine as the start of a description. `defaults`: give it ordinary caches where it
+ * shows none, as virtual machines do. */
+int topo_spec_from(const struct mc_topology *topo, bool defaults, struct topo_spec *spec);
 /* Caches of an ordinary server core, where nothing better is known. */
 extern const struct topo_spec_cache topo_default_cache[4];
 /* Huge page sizes of an architecture, 0-terminated. */

@@ -246,14 +246,15 @@ static int set_caches(struct build *b)
 
 /* ---- nodes ----------------------------------------------------------------------------------------------------------- */
 
-/* Gives node `i` of `n` the i-th contiguous share of the machine: whole cores as long as there are enough of them. */
+/* Gives node `i` of `n` the i-th contiguous share of the machine: whole cores as long as there are enough of them, rounded
+ * so that the first node is never the one without CPUs. */
 static void share_cpus(const struct build *b, struct mc_cpumask *mask, unsigned int i, unsigned int n)
 {
 	unsigned int threads = b->spec->threads;
 
 	if (b->nr_cores >= n) {
-		unsigned int from = (unsigned int)((uint64_t)b->nr_cores * i / n);
-		unsigned int to = (unsigned int)((uint64_t)b->nr_cores * (i + 1) / n);
+		unsigned int from = (unsigned int)(((uint64_t)b->nr_cores * i + n - 1) / n);
+		unsigned int to = (unsigned int)(((uint64_t)b->nr_cores * (i + 1) + n - 1) / n);
 
 		for (unsigned int core = from; core < to; core++)
 			for (unsigned int t = 0; t < threads; t++)
@@ -261,7 +262,7 @@ static void share_cpus(const struct build *b, struct mc_cpumask *mask, unsigned 
 	} else {
 		uint64_t cpus = (uint64_t)b->nr_cores * threads;
 
-		for (uint64_t p = cpus * i / n; p < cpus * (i + 1) / n; p++)
+		for (uint64_t p = (cpus * i + n - 1) / n; p < (cpus * (i + 1) + n - 1) / n; p++)
 			mc_cpumask_set(mask, cpu_number(b, (unsigned int)(p / threads), (unsigned int)(p % threads)));
 	}
 }
@@ -395,7 +396,9 @@ static int start(struct build *b, struct mc_error *error)
 	}
 	b->base->arch = s->arch;
 	b->base->kernel_max = s->kernel_max;
-	b->base->max_numnodes = s->max_numnodes > nr_node_ids ? s->max_numnodes : nr_node_ids;
+	b->base->max_numnodes = s->max_numnodes;
+	if (nr_node_ids > s->max_numnodes)
+		b->base->max_numnodes = nr_node_ids <= 1024 ? 1024 : TOPO_MAX_NODES;
 	mc_cpumask_setall(b->base->possible);
 	mc_cpumask_set_range(b->base->present, 0, s->cpus);
 	mc_cpumask_set_range(b->base->online, 0, s->cpus);

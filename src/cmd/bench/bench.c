@@ -113,9 +113,9 @@ static struct json_object *number(double v)
 	return json_object_new_double_s(v, text);
 }
 
-static void add_stats(struct json_object *o, double *v, unsigned int n)
+static void add_stats(struct json_object *o, double *v, unsigned int n, double q)
 {
-	json_object_object_add(o, "median", number(quantile(v, n, 0.5)));
+	json_object_object_add(o, "median", number(quantile(v, n, q > 0 ? q : 0.5)));
 	json_object_object_add(o, "p10", number(quantile(v, n, 0.1)));
 	json_object_object_add(o, "p90", number(quantile(v, n, 0.9)));
 }
@@ -140,12 +140,17 @@ static void report(struct bench *b, const struct bench_case *c, double **v, unsi
 			json_object_object_add(p, "noisy", json_object_new_boolean(1));
 		json_object_object_add(peers, c->peer[i].name, p);
 	}
+	for (unsigned int i = 0; c->quantile > 0 && i < c->nr_peers; i++)
+		json_object_object_add(json_object_object_get(peers, c->peer[i].name), "ratio",
+				       number(quantile(v[0], n, c->quantile) / quantile(v[i + 1], n, c->quantile)));
 	for (unsigned int i = 0; i < c->nr_peers; i++)
-		add_stats(json_object_object_get(peers, c->peer[i].name), v[i + 1], n);
-	add_stats(o, v[0], n);
+		add_stats(json_object_object_get(peers, c->peer[i].name), v[i + 1], n, c->quantile);
+	add_stats(o, v[0], n, c->quantile);
+	if (c->quantile > 0)
+		json_object_object_add(o, "quantile", number(c->quantile));
 	json_object_object_add(o, "peers", peers);
 	if (!b->json) {
-		printf("%-26s %10.4g %-8s", c->name, quantile(v[0], n, 0.5), c->unit ? c->unit : "ns");
+		printf("%-26s %10.4g %-8s", c->name, quantile(v[0], n, c->quantile > 0 ? c->quantile : 0.5), c->unit ? c->unit : "ns");
 		json_object_object_foreach(peers, name, p)
 			printf("  %s %.2fx%s", name, json_object_get_double(json_object_object_get(p, "ratio")),
 			       json_object_object_get(p, "noisy") ? "?" : "");

@@ -2,9 +2,11 @@
 /* table.c - the benches there are. A new one: its file, its prototype and its line here. */
 #include <stddef.h>
 #include "cmd/bench/bench.h"
+#include "cmd/bench/bench_pageinit.h"
 #include "cmd/bench/bench_run.h"
 
 const struct bench_def bench_table[] = {
 	{ "run", bench_run_main, "what the emulated machine costs: starting it, calls it answers, programs on it" },
+	{ "pageinit", bench_pageinit_main, "very large memory, brought up in parallel" },
 	{ NULL, NULL, NULL },
 };
