@@ -6,6 +6,7 @@
  * which Yama wants of those who read them). It lives until the last process of the tree is gone; if the waiter dies
  * before the command has ended, it kills the tree. All its signals are blocked.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -142,21 +143,40 @@ static void start_view(struct emu *emu, const struct emu_start *start, int *sock
 	start_child(emu, start, sock);
 }
 
-/* The command's descriptors are its own: only the message channel and the trace stay open here. */
+/* The command's descriptors are its own: what the caller of `run` left open is closed here. Ours are all close-on-exec. */
 static void let_go(void)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	DIR *dir = opendir("/proc/self/fd");
+	struct dirent *e;
 
 	for (int fd = 0; fd < 3; fd++)
 		dup2(null, fd);
-	for (int fd = 3; fd < 1024; fd++) {
-		int flags = fcntl(fd, F_GETFD);
+	close(null);
+	while (dir && (e = readdir(dir))) {
+		int fd = atoi(e->d_name), flags = fcntl(fd, F_GETFD);
 
-		/* Ours are all close-on-exec; the caller's may be anything, but ours are known. */
-		if (flags < 0 || (flags & FD_CLOEXEC))
-			continue;
-		close(fd);
+		if (fd > 2 && flags >= 0 && !(flags & FD_CLOEXEC))
+			close(fd);
 	}
+	if (dir)
+		closedir(dir);
+}
+
+static void tell(struct emu *emu)
+{
+	const struct mc_topology *topo = emu_topology(emu);
+
+	if (!emu->opt->verbose)
+		return;
+	fprintf(stderr, "manycore run: %u CPUs (%u online), %u memory nodes\n",
+		mc_cpumask_weight(mc_topology_possible(topo)), mc_cpumask_weight(mc_topology_online(topo)),
+		mc_cpumask_weight(&mc_topology_nodes_online(topo)->m));
+	fprintf(stderr, "manycore run: view: %s%s%s%s%s\n",
+		emu->view == EMU_VIEW_NAMESPACE ? "namespace" : "calls",
+		emu->view == EMU_VIEW_NAMESPACE && emu->in_userns ? " (in a user namespace)" : "",
+		emu->lazy ? ", files made on first need" : ", files made at the start",
+		emu->why[0] ? "; the namespace view is not had: " : "", emu->why);
 }
 
 static void raise_limits(void)
@@ -270,6 +290,7 @@ void emu_supervisor(struct emu *emu, const struct emu_start *start, int sock)
 	if (getppid() != start->waiter)
 		_exit(125);
 	start_view(emu, start, &child);
+	tell(emu);
 	let_go();
 	raise_limits();
 	emu->epoll = epoll_create1(EPOLL_CLOEXEC);

@@ -88,6 +88,26 @@ static void name_self(struct emu_call *call, char *path)
 	}
 }
 
+/* In the namespace view the host's kernel walks the path itself: the folders on the way in which its links lie must have
+ * been filled, not only the one where it ends. */
+static void fill_links(struct emu *emu, const char *path)
+{
+	char part[EMU_PATH_MAX];
+
+	for (const char *p = path + 1; (p = strchr(p, '/')); p++) {
+		struct mc_text text = { 0 };
+
+		memcpy(part, path, (size_t)(p - path));
+		part[p - path] = '\0';
+		if (!mc_render_resolve(emu->render, part, &text)) {
+			mc_text_add(&text, "", 1);
+			if (!text.failed && emu_in_roots(text.data))
+				(void)emu_tree_ensure(emu, text.data, false);
+		}
+		mc_text_free(&text);
+	}
+}
+
 static int find_sys(struct emu *emu, bool follow, char *path)
 {
 	struct mc_text text = { 0 };
@@ -104,6 +124,8 @@ static int find_sys(struct emu *emu, bool follow, char *path)
 		*last = '\0';
 	}
 	rc = mc_render_resolve(emu->render, path, &text);
+	if (!rc && emu->lazy && emu->mounted && (text.len != strlen(path) || memcmp(path, text.data, text.len)))
+		fill_links(emu, path);
 	if (!rc && text.len + strlen(name) + 1 < EMU_PATH_MAX) {
 		memcpy(path, text.data, text.len);
 		strcpy(path + text.len, name);
