@@ -88,14 +88,12 @@ int emu_view_namespace(struct emu *emu, int *root, const char **step)
 	static const char stage[] = "/sys/kernel"; /* any folder that is always there and not one of ours */
 	int rc;
 
-	if (emu->in_userns) {
-		rc = user_namespace(step);
+	*step = "making a mount namespace";
+	/* Root of a container may lack the right, and then be allowed a user namespace like anybody. */
+	if (emu->in_userns || unshare(CLONE_NEWNS) < 0) {
+		rc = emu->in_userns || errno == EPERM ? user_namespace(step) : -errno;
 		if (rc < 0)
 			return rc;
-	} else {
-		*step = "making a mount namespace";
-		if (unshare(CLONE_NEWNS) < 0)
-			return -errno;
 	}
 	*step = "keeping mounts private";
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
