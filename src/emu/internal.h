@@ -44,7 +44,7 @@ struct emu {
 	struct emu_process *process_hash[EMU_HASH];
 
 	int tree;               /* root folder of the rendered tree, -1: none yet */
-	char tree_path[64];     /* calls view: its path */
+	char tree_path[96];     /* where the calls view has it */
 	pthread_mutex_t tree_lock;
 	struct emu_dir *dirs[1024];
 	unsigned int generation;
@@ -82,9 +82,9 @@ struct emu_start {
 	char **argv;
 	sigset_t mask;          /* the caller's signal mask, for the command */
 	pid_t group;            /* the job's process group */
-	pid_t waiter;
+	pid_t guard;            /* the supervisor's parent */
 };
-int emu_waiter(pid_t supervisor, int sock);
+int emu_waiter(pid_t guard, int sock, const char *tree_path);
 _Noreturn void emu_supervisor(struct emu *emu, const struct emu_start *start, int sock);
 _Noreturn void emu_child(struct emu *emu, const struct emu_start *start, int sock);
 void emu_kill_descendants(pid_t root);

@@ -9,7 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include "emu/internal.h"
 
@@ -83,10 +85,52 @@ static int prepare(struct emu *emu, struct mc_error *error)
 	return 0;
 }
 
+/* A name for the private folder, so that whoever is left can remove it. */
+static void name_tree(struct emu *emu)
+{
+	static const char *const places[] = { "/dev/shm", "/tmp", "/var/tmp" };
+	uint64_t salt = 0;
+	size_t i = 0;
+
+	while (i + 1 < sizeof(places) / sizeof(places[0]) && access(places[i], W_OK | X_OK) < 0)
+		i++;
+	(void)!getrandom(&salt, sizeof(salt), 0);
+	snprintf(emu->tree_path, sizeof(emu->tree_path), "%s/manycore.%d.%016llx", places[i], getpid(),
+		 (unsigned long long)salt);
+}
+
+/*
+ * The guard stands between waiter and supervisor for the time after the command's end, when daemons are left and the
+ * waiter is gone: a subreaper that does nothing but wait for the supervisor. If that is killed, the tree becomes the
+ * guard's, and is killed with it; if the guard is killed, the supervisor sees it.
+ */
+static _Noreturn void guard(struct emu *emu, struct emu_start *start, int sock)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	pid_t pid;
+
+	setpgid(0, 0);
+	prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+	start->guard = getpid();
+	pid = fork();
+	if (!pid) {
+		close(null);
+		emu_supervisor(emu, start, sock);
+	}
+	for (int fd = 0; fd < 3; fd++)
+		dup2(null, fd);
+	close_range(3, ~0U, 0);
+	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	emu_kill_descendants(getpid());
+	emu_remove_tree(emu->tree_path);
+	_exit(0);
+}
+
 int emu_run(const struct emu_options *options, char **argv)
 {
 	struct emu *emu = calloc(1, sizeof(*emu));
-	struct emu_start start = { .argv = argv, .group = getpgrp(), .waiter = getpid() };
+	struct emu_start start = { .argv = argv, .group = getpgrp() };
 	struct mc_error error = { .text = "" };
 	sigset_t all;
 	int pair[2];
@@ -98,6 +142,7 @@ int emu_run(const struct emu_options *options, char **argv)
 	}
 	emu->opt = options;
 	emu->in_userns = geteuid() != 0;
+	name_tree(emu);
 	emu->tree = emu->listener = emu->waiter = -1;
 	atomic_store(&emu->topo, options->topo);
 	if (prepare(emu, &error) < 0) {
@@ -114,8 +159,8 @@ int emu_run(const struct emu_options *options, char **argv)
 	}
 	if (!pid) {
 		close(pair[0]);
-		emu_supervisor(emu, &start, pair[1]);
+		guard(emu, &start, pair[1]);
 	}
 	close(pair[1]);
-	return emu_waiter(pid, pair[0]);
+	return emu_waiter(pid, pair[0], emu->tree_path);
 }

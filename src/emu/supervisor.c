@@ -19,12 +19,13 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "emu/internal.h"
 
 /* Keys of the epoll set; the rest are process ids (pidfds). */
-enum { KEY_SIGNAL = -1, KEY_WAITER = -2 };
+enum { KEY_SIGNAL = -1, KEY_WAITER = -2, KEY_GUARD = -3 };
 
 static _Noreturn void leave(struct emu *emu)
 {
@@ -228,6 +229,9 @@ static bool reap(struct emu *emu)
 			continue;
 		}
 		msg.status = status;
+		/* A command that is killed outright takes all of its tree with it; one that ends may leave daemons. */
+		if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
+			emu_kill_descendants(getpid());
 		msg.more = others_left();
 		if (!msg.more)
 			emu_remove_tree(emu->tree_path);
@@ -253,11 +257,11 @@ static void loop(struct emu *emu, int sigs)
 				while (read(sigs, &info, sizeof(info)) > 0)
 					;
 				alive = reap(emu);
-			} else if (key == KEY_WAITER) {
-				if (emu->waiter >= 0) {
-					emu_kill_descendants(getpid());
-					return;
-				}
+			} else if (key == KEY_WAITER || key == KEY_GUARD) {
+				if (key == KEY_WAITER && emu->waiter < 0)
+					continue;
+				emu_kill_descendants(getpid());
+				return;
 			} else {
 				emu_process_gone(emu, (pid_t)key);
 			}
@@ -287,7 +291,7 @@ void emu_supervisor(struct emu *emu, const struct emu_start *start, int sock)
 	emu->supervisor = getpid();
 	setpgid(0, 0);
 	prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-	if (getppid() != start->waiter)
+	if (getppid() != start->guard)
 		_exit(125);
 	start_view(emu, start, &child);
 	tell(emu);
@@ -299,6 +303,9 @@ void emu_supervisor(struct emu *emu, const struct emu_start *start, int sock)
 	sigs = signalfd(-1, &chld, SFD_CLOEXEC | SFD_NONBLOCK);
 	watch(emu, sigs, KEY_SIGNAL);
 	watch(emu, sock, KEY_WAITER);
+	fd = (int)syscall(SYS_pidfd_open, start->guard, 0);
+	if (fd >= 0)
+		watch(emu, fd, KEY_GUARD);
 	task = emu_task_first(emu, emu->first);
 	if (!task)
 		give_up(emu, "starting the command: out of memory");

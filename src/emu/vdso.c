@@ -73,8 +73,10 @@ static uint64_t vdso_of(pid_t tid)
 
 void emu_vdso_patch(struct emu_call *call)
 {
-	/* mov $__NR_getcpu,%eax; syscall; ret */
-	static const unsigned char code[] = { 0xb8, 0x35, 0x01, 0x00, 0x00, 0x0f, 0x05, 0xc3 };
+	/* again: mov $__NR_getcpu,%eax; syscall; cmp $-EINTR,%eax; je again; ret. A signal may end the call before
+	 * it is received here, and no caller of a vDSO function expects that. */
+	static const unsigned char code[] = { 0xb8, 0x35, 0x01, 0x00, 0x00, 0x0f, 0x05,
+					      0x83, 0xf8, 0xfc, 0x74, 0xf4, 0xc3 };
 	static _Atomic uint64_t known;
 	const char *own = (const char *)getauxval(AT_SYSINFO_EHDR);
 	uint64_t offset = known, base, room = 0;

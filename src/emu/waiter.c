@@ -3,8 +3,8 @@
  * waiter.c - the process that the caller of `manycore run` sees: it belongs to the caller's job and mirrors the command.
  *
  * It stops when the command stops and by the same signal, passes on signals that were sent to it alone, exits with the
- * command's status and dies by the command's signal. It is a subreaper: should the supervisor die, the tree becomes its
- * own and is killed. Runs single-threaded; all signals blocked and read by signalfd, so that dispositions which the
+ * command's status and dies by the command's signal. It is a subreaper: should guard and supervisor die, the tree
+ * becomes its own and is killed. Runs single-threaded; all signals blocked and read by signalfd, so that dispositions which the
  * command inherits are never touched.
  */
 #include <errno.h>
@@ -21,7 +21,7 @@
 #include "emu/internal.h"
 
 struct waiter {
-	pid_t supervisor, command;
+	pid_t command;
 	int sock, status;
 	bool done;
 };
@@ -66,8 +66,7 @@ static void take_signal(struct waiter *w, int fd)
 		/* What the terminal sends reaches the whole job; what somebody sends us is meant for the command. */
 		if (info.ssi_code == SI_USER || info.ssi_code == SI_TKILL ||
 		    info.ssi_code == SI_QUEUE || sig == SIGCONT) {
-			if ((pid_t)info.ssi_pid != w->supervisor)
-				kill(w->command, sig);
+			kill(w->command, sig);
 		}
 	}
 }
@@ -122,9 +121,9 @@ static void let_go(int sock)
 	close_range((unsigned int)sock + 1, ~0U, 0);
 }
 
-int emu_waiter(pid_t supervisor, int sock)
+int emu_waiter(pid_t guard, int sock, const char *tree_path)
 {
-	struct waiter w = { .supervisor = supervisor, .sock = sock, .status = -1 };
+	struct waiter w = { .sock = sock, .status = -1 };
 	sigset_t all;
 	int sigs;
 
@@ -143,9 +142,10 @@ int emu_waiter(pid_t supervisor, int sock)
 			take_signal(&w, sigs);
 	}
 	if (w.status < 0) {
-		/* Killed: its tree was inherited by us, and nothing of it may stay. */
-		waitpid(supervisor, NULL, 0);
+		/* Killed: the guard kills what is left; if it was the guard, we do. */
+		waitpid(guard, NULL, 0);
 		emu_kill_descendants(getpid());
+		emu_remove_tree(tree_path);
 		fputs("manycore run: the supervisor was killed: the command was killed with it\n",
 		      stderr);
 		return 125;

@@ -201,23 +201,17 @@ int emu_tree_prepare(struct emu *emu, struct mc_error *error)
 
 int emu_tree_make_private(struct emu *emu, struct mc_error *error)
 {
-	static const char *const places[] = { "/dev/shm", "/run/shm", "/tmp", "/var/tmp" };
+	int rc;
 
-	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-		snprintf(emu->tree_path, sizeof(emu->tree_path), "%s/manycore.XXXXXX", places[i]);
-		if (!mkdtemp(emu->tree_path))
-			continue;
-		(void)chmod(emu->tree_path, 0755);
+	if (mkdir(emu->tree_path, 0755) == 0)
 		emu->tree = open(emu->tree_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		if (emu->tree >= 0)
-			return 0;
-		rmdir(emu->tree_path);
-	}
-	emu->tree_path[0] = '\0';
+	if (emu->tree >= 0)
+		return 0;
+	rc = -errno;
 	snprintf(error->text, sizeof(error->text),
-		 "making a private folder: /dev/shm, /tmp, /var/tmp: %s; one of them must be writable",
-		 strerror(errno));
-	return -errno;
+		 "making a private folder: %s: %s; /dev/shm, /tmp or /var/tmp must be writable", emu->tree_path,
+		 strerror(-rc));
+	return rc;
 }
 
 static void empty(int dir)
