@@ -134,6 +134,8 @@ static inline uint64_t rn_last(const struct rn_at *at)
 {
 	return at->n[at->nr - 1];
 }
+/* The recording's text, never the host's; else entry->text. */
+int rn_make_recorded(const struct rn_at *at, const struct rn_entry *entry, struct mc_text *out);
 bool rn_has_power(const struct rn_at *at, const struct rn_entry *entry);
 uint64_t rn_next_bit(const struct mc_cpumask *mask, uint64_t from);
 /* Memory blocks (sys_memory.c): bytes of one; the next one >= from of a node; of any node. */

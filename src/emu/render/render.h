@@ -74,7 +74,8 @@ int mc_render_resolve(struct mc_render *render, const char *path, struct mc_text
 int mc_render_list(struct mc_render *render, const char *path, int (*fn)(void *arg, const char *name, char type), void *arg);
 
 /*
- * Materialises the contents of the folder `path` in the empty folder `dir`. MC_RENDER_DIRS: folders and links only, files
+ * Materialises the contents of the folder `path` in the folder `dir`: folders that are there are entered, files and links
+ * that are there replaced. MC_RENDER_DIRS: folders and links only, files
  * are left out (they are answered when opened). MC_RENDER_SHALLOW: this one folder, the folders in it stay empty. Equal
  * contents share one inode (hard links). 0 or -errno with *error saying which file; what was written then stays.
  */

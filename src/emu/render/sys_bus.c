@@ -26,6 +26,13 @@ int rn_make_text(const struct rn_at *at, const struct rn_entry *entry, struct mc
 	return 0;
 }
 
+int rn_make_recorded(const struct rn_at *at, const struct rn_entry *entry, struct mc_text *out)
+{
+	if (at->view->recorded && !rn_source_read(at, out))
+		return 0;
+	return rn_make_text(at, entry, out);
+}
+
 /* A device without run-time power management: the delay can't be read. */
 static int make_delay(const struct rn_at *at, const struct rn_entry *entry, struct mc_text *out)
 {

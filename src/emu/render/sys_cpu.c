@@ -133,6 +133,33 @@ static const struct rn_entry hotplug[] = {
 	{0},
 };
 
+/* Those that the source has; all of these where there is none, as for another architecture. */
+static bool has_vulnerability(const struct rn_at *at, const struct rn_entry *entry)
+{
+	(void)entry;
+	return at->view->recorded || at->view->host_source ? rn_source_type(at) : true;
+}
+
+#define UNAFFECTED(file) {.name = file, .type = 'f', .has = has_vulnerability, .text = "Not affected\n"}
+
+static const struct rn_entry vulnerabilities[] = {
+	UNAFFECTED("gather_data_sampling"),
+	UNAFFECTED("itlb_multihit"),
+	UNAFFECTED("l1tf"),
+	UNAFFECTED("mds"),
+	UNAFFECTED("meltdown"),
+	UNAFFECTED("mmio_stale_data"),
+	UNAFFECTED("reg_file_data_sampling"),
+	UNAFFECTED("retbleed"),
+	UNAFFECTED("spec_rstack_overflow"),
+	UNAFFECTED("spec_store_bypass"),
+	UNAFFECTED("spectre_v1"),
+	UNAFFECTED("spectre_v2"),
+	UNAFFECTED("srbds"),
+	UNAFFECTED("tsx_async_abort"),
+	{0},
+};
+
 static const struct rn_entry cpuidle[] = {
 	{.name = "available_governors", .type = 'f', .text = "ladder menu teo \n"},
 	{.name = "current_driver", .type = 'f', .text = "none\n"},
@@ -273,7 +300,7 @@ const struct rn_entry rn_cpu[] = {
 	{.name = "offline", .type = 'f', .make = make_offline},
 	{.name = "enabled", .type = 'f', .flags = RN_RECORD, .make = make_set, .arg = SET_PRESENT},
 	{.name = "kernel_max", .type = 'f', .make = make_kernel_max},
-	{.name = "isolated", .type = 'f', .text = "\n"},
+	{.name = "isolated", .type = 'f', .make = rn_make_recorded, .text = "\n"},
 	{.name = "nohz_full", .type = 'f', .flags = RN_SOURCE, .make = make_nohz_full},
 	{.name = "crash_hotplug", .type = 'f', .flags = RN_SOURCE, .has = has_on_x86, .text = "0\n"},
 	{.name = "modalias", .type = 'f', .flags = RN_SOURCE, .has = has_features, .text = "cpu:type:x86,ven0000fam0006mod0000:feature:\n"},
@@ -281,7 +308,7 @@ const struct rn_entry rn_cpu[] = {
 	{.name = "power", .type = 'd', .has = rn_has_power, .kids = rn_power},
 	{.name = "smt", .type = 'd', .kids = smt},
 	{.name = "hotplug", .type = 'd', .kids = hotplug},
-	{.name = "vulnerabilities", .type = 'd', .flags = RN_MIRROR},
+	{.name = "vulnerabilities", .type = 'd', .flags = RN_MIRROR, .kids = vulnerabilities},
 	{.name = "cpuidle", .type = 'd', .flags = RN_EXTRA | RN_LIVE, .has = rn_has_power, .kids = cpuidle},
 	{.name = "cpufreq", .type = 'd', .flags = RN_EXTRA | RN_SOURCE},
 	{.name = "cpu#", .type = 'd', .flags = RN_EXTRA, .next = next_present, .kids = cpu},

@@ -215,7 +215,7 @@ const struct rn_entry rn_node[] = {
 	{.name = "has_cpu", .type = 'f', .arg = SET_CPU, .make = make_set},
 	{.name = "has_memory", .type = 'f', .arg = SET_MEMORY, .make = make_set},
 	{.name = "has_normal_memory", .type = 'f', .arg = SET_MEMORY, .make = make_set},
-	{.name = "has_generic_initiator", .type = 'f', .flags = RN_RECORD, .text = "\n"},
+	{.name = "has_generic_initiator", .type = 'f', .flags = RN_RECORD, .make = rn_make_recorded, .text = "\n"},
 	{.name = "power", .type = 'd', .has = rn_has_power, .kids = rn_power},
 	{.name = "uevent", .type = 'f', .mode = 0644, .make = rn_make_text, .text = ""},
 	{.name = "node#", .type = 'd', .flags = RN_EXTRA, .next = next_node, .kids = node},

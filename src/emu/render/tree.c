@@ -27,6 +27,7 @@ struct tree {
 	int top, dir; /* the folder asked for, the one being filled */
 	size_t skip;  /* bytes of at->path above the top folder */
 	unsigned int flags;
+	bool masked; /* the process's umask takes permissions away: they are set once more */
 	struct twin *twin;
 	size_t nr, size; /* a power of two */
 	struct mc_text paths, texts, text;
@@ -97,9 +98,11 @@ static int write_new(struct tree *tree, const struct rn_at *at, const char *name
 	ssize_t ret;
 	int err = 0;
 
+	if (fd < 0 && errno == EEXIST && !unlinkat(tree->dir, name, 0))
+		fd = openat(tree->dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
 	if (fd < 0)
 		return fail(tree, at, errno, "open");
-	if (fchmod(fd, mode) < 0) /* whatever the umask is */
+	if (fchmod(fd, mode) < 0)
 		err = errno;
 	while (!err && done < tree->text.len) {
 		ret = write(fd, tree->text.data + done, tree->text.len - done);
@@ -134,9 +137,13 @@ static int put_file(struct tree *tree, const struct rn_at *at, const struct rn_e
 	hash = hash_of(&tree->text, mode);
 	twin = find(tree, hash, mode);
 	if (twin->hash) {
-		if (!linkat(tree->top, tree->paths.data + twin->path, tree->dir, name, 0))
+		const char *first = tree->paths.data + twin->path;
+
+		if (!linkat(tree->top, first, tree->dir, name, 0))
 			return 0;
-		if (errno != EMLINK)
+		if (errno == EEXIST && !unlinkat(tree->dir, name, 0) && !linkat(tree->top, first, tree->dir, name, 0))
+			return 0;
+		if (errno != EMLINK && errno != ENOENT)
 			return fail(tree, at, errno, "link");
 	}
 	ret = write_new(tree, at, name, mode);
@@ -157,7 +164,28 @@ static int put_link(struct tree *tree, const struct rn_at *at, const struct rn_e
 	ret = rn_make(at, entry, &tree->text);
 	if (ret < 0 || tree->text.failed || !tree->text.len)
 		return fail(tree, at, ret < 0 ? -ret : ENOMEM, "read link");
-	return symlinkat(tree->text.data, tree->dir, name) < 0 ? fail(tree, at, errno, "symlink") : 0;
+	if (!symlinkat(tree->text.data, tree->dir, name))
+		return 0;
+	if (errno == EEXIST && !unlinkat(tree->dir, name, 0) && !symlinkat(tree->text.data, tree->dir, name))
+		return 0;
+	return fail(tree, at, errno, "symlink");
+}
+
+/* Has the folder anything to write into it? Of folders and links alone most have not. */
+static bool worth_opening(const struct tree *tree, const struct rn_at *at, const struct rn_entry *entry)
+{
+	const struct rn_entry *kid;
+
+	if (tree->flags & MC_RENDER_SHALLOW)
+		return tree->masked;
+	if (!(tree->flags & MC_RENDER_DIRS) || tree->masked || !entry || (entry->flags & RN_MIRROR) ||
+	    ((entry->flags & RN_EXTRA) && at->view->recorded))
+		return true;
+	for (kid = entry->kids; kid && kid->type; kid++) {
+		if (kid->type != 'f')
+			return true;
+	}
+	return false;
 }
 
 static int put(void *arg, struct rn_at *at, const struct rn_entry *entry, char type)
@@ -170,19 +198,35 @@ static int put(void *arg, struct rn_at *at, const struct rn_entry *entry, char t
 		return put_link(tree, at, entry, name);
 	if (type == 'f')
 		return tree->flags & MC_RENDER_DIRS ? 0 : put_file(tree, at, entry, name);
-	if (mkdirat(dir, name, 0755) < 0)
+	if (mkdirat(dir, name, 0755) < 0 && errno != EEXIST)
 		return fail(tree, at, errno, "mkdir");
-	if (tree->flags & MC_RENDER_SHALLOW)
+	if (!worth_opening(tree, at, entry))
 		return 0;
 	tree->dir = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (tree->dir < 0 || fchmod(tree->dir, 0755) < 0)
+	if (tree->dir < 0 || (tree->masked && fchmod(tree->dir, 0755) < 0))
 		ret = fail(tree, at, errno, "open");
 	else
-		ret = rn_each(at, entry, put, tree);
+		ret = tree->flags & MC_RENDER_SHALLOW ? 0 : rn_each(at, entry, put, tree);
 	if (tree->dir >= 0)
 		close(tree->dir);
 	tree->dir = dir;
 	return ret;
+}
+
+/* Does the umask of this process take something of 0755 away? It can't be read without changing it for all threads, so
+ * it is seen from a folder. */
+static bool is_masked(int dir)
+{
+	static const char name[] = ".manycore-umask";
+	struct stat st;
+	bool masked = true;
+
+	if (mkdirat(dir, name, 0755) < 0)
+		return true;
+	if (!fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW))
+		masked = (st.st_mode & 0777) != 0755;
+	(void)unlinkat(dir, name, AT_REMOVEDIR);
+	return masked;
 }
 
 int mc_render_tree(struct mc_render *render, const char *path, int dir, unsigned int flags, struct mc_error *error)
@@ -195,6 +239,7 @@ int mc_render_tree(struct mc_render *render, const char *path, int dir, unsigned
 	if (ret)
 		return mc_fail(error, -ret, "writing the machine's files: %s: %s", path, strerror(-ret));
 	tree.skip = at.len + 1;
+	tree.masked = is_masked(dir);
 	ret = rn_each(&at, entry, put, &tree);
 	rn_view_put((struct rn_view *)at.view);
 	free(tree.twin);
