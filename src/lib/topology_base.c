@@ -111,6 +111,7 @@ void topo_base_put(struct topo_base *base)
 	free(base->mask_slot);
 	free(base->node);
 	free(base->rank);
+	free(atomic_load(&base->fallback));
 	free(base->cpu);
 	free(base->cache);
 	mc_cpumask_free(base->possible);

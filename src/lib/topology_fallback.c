@@ -5,7 +5,7 @@
  * The rule is that of mm/page_alloc.c (build_zonelists(), find_next_best_node()) at boot: nearest first; among equally
  * near ones lower numbers than the asking node's come last, nodes with CPUs after those without, and nodes that earlier
  * lists already named first in their distance group after the others. That last part makes the list of one node depend
- * on the lists of all nodes before it: they are all made, O(n^2 log n) for n nodes with memory.
+ * on the lists of all nodes before it: they are all made at once, O(n^2 log n) for n nodes with memory, and kept.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -58,24 +58,47 @@ static unsigned int build_list(const struct mc_topology *topo, unsigned int loca
 	return n;
 }
 
-unsigned int mc_topology_fallback(const struct mc_topology *topo, unsigned int node, unsigned int *order, unsigned int max)
+/* All lists one after the other, by rank of the node; NULL when memory is short. */
+static unsigned int *build_lists(const struct mc_topology *topo)
 {
 	const struct topo_base *base = topo->base;
-	struct candidate *list;
-	unsigned int *load, n = 0;
+	unsigned int with_memory = mc_cpumask_weight(&base->nodes_has_memory->m);
+	struct candidate *list = malloc((base->nr_nodes + 1) * sizeof(*list));
+	unsigned int *load = calloc(base->nr_node_ids, sizeof(*load));
+	unsigned int *all = malloc(((size_t)base->nr_nodes * with_memory + 1) * sizeof(*all));
+
+	for (unsigned int i = 0; list && load && all && i < base->nr_nodes; i++) {
+		build_list(topo, base->node[i].id, list, load);
+		for (unsigned int k = 0; k < with_memory; k++)
+			all[(size_t)i * with_memory + k] = list[k].node;
+	}
+	if (!list || !load) {
+		free(all);
+		all = NULL;
+	}
+	free(list);
+	free(load);
+	return all;
+}
+
+unsigned int mc_topology_fallback(const struct mc_topology *topo, unsigned int node, unsigned int *order, unsigned int max)
+{
+	struct topo_base *base = topo->base;
+	unsigned int n = mc_cpumask_weight(&base->nodes_has_memory->m), *all = atomic_load(&base->fallback), *none = NULL;
 
 	if (!topo_node(base, node))
 		return 0;
-	list = malloc((base->nr_nodes + 1) * sizeof(*list));
-	load = calloc(base->nr_node_ids, sizeof(*load));
-	for (unsigned int i = 0; list && load && i < base->nr_nodes; i++) {
-		n = build_list(topo, base->node[i].id, list, load);
-		if (base->node[i].id == node)
-			break;
+	if (!all) {
+		all = build_lists(topo);
+		if (!all)
+			return 0;
+		/* Threads that ask at once all make the same lists; one is kept. */
+		if (!atomic_compare_exchange_strong(&base->fallback, &none, all)) {
+			free(all);
+			all = none;
+		}
 	}
 	for (unsigned int i = 0; i < n && i < max; i++)
-		order[i] = list[i].node;
-	free(list);
-	free(load);
+		order[i] = all[(size_t)base->rank[node] * n + i];
 	return n;
 }

@@ -73,6 +73,9 @@ struct topo_base {
 	uint32_t *rank;             /* node id -> index into node[], UINT32_MAX: not online */
 	uint64_t mem_total;         /* where there are no nodes */
 
+	/* Fallback lists of all nodes, made when first asked for (topology_fallback.c). */
+	_Atomic(unsigned int *) fallback;
+
 	struct topo_files *files;   /* a recording's, else NULL */
 	bool files_without_nodes;   /* nodes were changed since: recorded node files are out of date */
 };
