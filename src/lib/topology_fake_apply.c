@@ -10,6 +10,9 @@
 #include <string.h>
 #include "topology_fake.h"
 
+/* No kernel has more than 1024 nodes; tables of distances grow with the square. */
+#define MAX_FAKE 4096u
+
 struct apply {
 	const struct mc_topology *topo;
 	const struct topo_base *old;
@@ -77,7 +80,7 @@ static int cut(const struct mc_topology *topo, const char *text, struct topo_fak
 	const struct topo_base *base = topo->base;
 	struct topo_fake_in in = {
 		.nodes = base->nodes_online,
-		.max_nodes = base->max_numnodes,
+		.max_nodes = base->max_numnodes < MAX_FAKE ? base->max_numnodes : MAX_FAKE,
 		.distance = distance_of,
 		.arg = topo,
 		.dma_end = 4ull << 30,

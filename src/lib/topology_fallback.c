@@ -11,6 +11,9 @@
 #include <stdlib.h>
 #include "topology_priv.h"
 
+/* Entries of all lists that are kept: those of 4096 nodes. */
+#define MAX_KEPT (4096u * 4096u)
+
 struct candidate {
 	unsigned int node, distance, load;
 };
@@ -58,47 +61,62 @@ static unsigned int build_list(const struct mc_topology *topo, unsigned int loca
 	return n;
 }
 
-/* All lists one after the other, by rank of the node; NULL when memory is short. */
-static unsigned int *build_lists(const struct mc_topology *topo)
+/* Lists of nodes `first` to `last` (by rank) one after the other; NULL when memory is short. */
+static unsigned int *build_lists(const struct mc_topology *topo, unsigned int first, unsigned int last)
 {
 	const struct topo_base *base = topo->base;
 	unsigned int with_memory = mc_cpumask_weight(&base->nodes_has_memory->m);
 	struct candidate *list = malloc((base->nr_nodes + 1) * sizeof(*list));
 	unsigned int *load = calloc(base->nr_node_ids, sizeof(*load));
-	unsigned int *all = malloc(((size_t)base->nr_nodes * with_memory + 1) * sizeof(*all));
+	unsigned int *lists = malloc(((size_t)(last - first + 1) * with_memory + 1) * sizeof(*lists));
 
-	for (unsigned int i = 0; list && load && all && i < base->nr_nodes; i++) {
+	for (unsigned int i = 0; list && load && lists && i <= last; i++) {
 		build_list(topo, base->node[i].id, list, load);
-		for (unsigned int k = 0; k < with_memory; k++)
-			all[(size_t)i * with_memory + k] = list[k].node;
+		for (unsigned int k = 0; i >= first && k < with_memory; k++)
+			lists[(size_t)(i - first) * with_memory + k] = list[k].node;
 	}
 	if (!list || !load) {
-		free(all);
-		all = NULL;
+		free(lists);
+		lists = NULL;
 	}
 	free(list);
 	free(load);
+	return lists;
+}
+
+/* The kept lists of all nodes; threads that ask at once all make the same ones, and one set is kept. */
+static const unsigned int *all_lists(const struct mc_topology *topo)
+{
+	unsigned int *all = atomic_load(&topo->base->fallback), *none = NULL;
+
+	if (all)
+		return all;
+	all = build_lists(topo, 0, topo->base->nr_nodes - 1);
+	if (all && !atomic_compare_exchange_strong(&topo->base->fallback, &none, all)) {
+		free(all);
+		all = none;
+	}
 	return all;
 }
 
 unsigned int mc_topology_fallback(const struct mc_topology *topo, unsigned int node, unsigned int *order, unsigned int max)
 {
-	struct topo_base *base = topo->base;
-	unsigned int n = mc_cpumask_weight(&base->nodes_has_memory->m), *all = atomic_load(&base->fallback), *none = NULL;
+	const struct topo_base *base = topo->base;
+	unsigned int n = mc_cpumask_weight(&base->nodes_has_memory->m), rank;
+	const unsigned int *from;
+	unsigned int *single = NULL;
 
 	if (!topo_node(base, node))
 		return 0;
-	if (!all) {
-		all = build_lists(topo);
-		if (!all)
-			return 0;
-		/* Threads that ask at once all make the same lists; one is kept. */
-		if (!atomic_compare_exchange_strong(&base->fallback, &none, all)) {
-			free(all);
-			all = none;
-		}
+	rank = base->rank[node];
+	if ((uint64_t)n * base->nr_nodes <= MAX_KEPT) {
+		from = all_lists(topo);
+		from = from ? from + (size_t)rank * n : NULL;
+	} else {
+		from = single = build_lists(topo, rank, rank);
 	}
-	for (unsigned int i = 0; i < n && i < max; i++)
-		order[i] = all[(size_t)base->rank[node] * n + i];
-	return n;
+	for (unsigned int i = 0; from && i < n && i < max; i++)
+		order[i] = from[i];
+	free(single);
+	return from ? n : 0;
 }
