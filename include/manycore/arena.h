@@ -85,7 +85,7 @@ struct mc_arena_attr {
 	unsigned int phys_chunks;     /* N > 1: consecutive pages come round-robin from N equal physical chunks */
 	int fd;                       /* FILE: stays the caller's and may be closed after create */
 	off_t offset;                 /* FILE: where in it, a multiple of the page size */
-	uint64_t thp_min_rate;        /* THP: bytes a second below which huge pages are given up; 0: 64 MiB/s */
+	uint64_t thp_min_rate;        /* THP: bytes per CPU second below which huge pages are given up; 0: 64 MiB */
 	const struct mc_nodemask *nodes;    /* NULL: every allowed node that has memory */
 	const struct mc_topology *topology; /* NULL: the live machine. Another one (numa=fake): its nodes split
 					     * the arena, memory is placed where they are cut from a real node */

@@ -295,7 +295,7 @@ static void bring_up(struct mc_arena *a, struct mc_arena_part *p, uint64_t first
 void arena_run_chunk(struct mc_arena *a, struct mc_arena_part *p, uint64_t first, uint64_t end,
 		     bool helping)
 {
-	uint64_t bytes = a->charge ? (end - first) << a->shift : 0, t = arena_now();
+	uint64_t bytes = a->charge ? (end - first) << a->shift : 0, t = cpu_time();
 	bool finished;
 
 	if (a->desc)
@@ -305,7 +305,7 @@ void arena_run_chunk(struct mc_arena *a, struct mc_arena_part *p, uint64_t first
 			stop_part(p, MC_STOP_MEMORY, ENOMEM, "no memory for page descriptors");
 		else
 			bring_up(a, p, first, end, helping);
-		watch_rate(a, p, end - first, arena_now() - t);
+		watch_rate(a, p, end - first, cpu_time() - t);
 	}
 	pthread_mutex_lock(&p->lock);
 	p->inflight--;
