@@ -165,7 +165,7 @@ void bench_run(struct bench *b, const struct bench_case *c)
 {
 	unsigned int sides = c->nr_peers + 1, n = c->rounds ? c->rounds : ROUNDS;
 	double slice = c->slice_ns > 0 ? c->slice_ns : SLICE_NS;
-	uint64_t iterations[BENCH_MAX_PEERS + 1];
+	uint64_t iterations[BENCH_MAX_PEERS + 1], begin;
 	double *v[BENCH_MAX_PEERS + 1] = { NULL };
 
 	if (!bench_wanted(b, c->name) || sides > BENCH_MAX_PEERS + 1)
@@ -184,9 +184,13 @@ void bench_run(struct bench *b, const struct bench_case *c)
 			goto out;
 		iterations[i] = calibrate(s, slice);
 	}
-	for (unsigned int k = 0; k < n; k++)
+	begin = bench_now_ns();
+	for (unsigned int k = 0; k < n; k++) {
 		for (unsigned int i = 0; i < sides; i++)
 			v[i][k] = time_slice(i ? &c->peer[i - 1] : &c->self, iterations[i]);
+		if (c->budget_s > 0 && (double)(bench_now_ns() - begin) / 1e9 > c->budget_s)
+			n = k + 1;
+	}
 	report(b, c, v, n);
 out:
 	for (unsigned int i = 0; i < sides; i++)

@@ -35,6 +35,7 @@ struct bench_case {
 	struct bench_side peer[BENCH_MAX_PEERS];
 	unsigned int rounds;    /* 0: the run's default */
 	double slice_ns;        /* 0: the default */
+	double budget_s;        /* 0: none; else no further round begins after so many seconds */
 	double quantile;        /* 0: the median; else what stands for each side: 0.25 for times that are disturbed
 				 * upwards only, 0.75 for rates. The ratio is then of these, not within rounds. */
 };
