@@ -490,6 +490,14 @@ int64_t emu_madvise(struct emu_call *call)
 	return EMU_CONTINUE;
 }
 
+static bool over_policies(const struct emu_mm *mm, uint64_t start, uint64_t len)
+{
+	uint64_t end;
+
+	(void)pol_ranges_at(&mm->ranges, start, &end);
+	return end - start < len;
+}
+
 /* Policies and pages move along with the mapping. Where the host puts it is not known yet unless
  * the caller says so: the rest is done when the mappings are looked at next (mempolicy_settle.c,
  * moved()). */
@@ -502,6 +510,9 @@ int64_t emu_mremap(struct emu_call *call)
 
 	if (!state || !mm || !mm->asked || !call->arg[1] || !call->arg[2])
 		return EMU_CONTINUE;
+	/* Policies split mappings: a range over two of them can't be moved or grown (Linux 6.12). The host's are not split. */
+	if (over_policies(mm, call->arg[0], call->arg[1]))
+		return -EFAULT;
 	emu_settle(call, NULL);
 	/* The mappings too: what is new next time was made by this call. */
 	if (!mp_settle(call->emu, call->task->process, call->arg[0], call->arg[0] + call->arg[1],

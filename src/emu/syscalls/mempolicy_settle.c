@@ -43,11 +43,12 @@ enum { SCAN_PRESENT = 1 << 3, SCAN_SWAPPED = 1 << 4, SCAN_ZERO = 1 << 5, SCAN_HU
 enum { REGIONS = 128 };
 
 /* Threads whose small change (stack, thread data) is not worth a look. */
-enum { FEW_FAULTS = 16, FEW_PAGES = 64 };
+enum { FEW_FAULTS = 16, FEW_PAGES = 16 };
 
 struct blame {
 	struct emu_task *task;
-	uint64_t faults;
+	uint64_t faults, left; /* since the last time; not yet used up */
+	uint64_t upto;         /* deal() */
 };
 
 struct settle {
@@ -60,6 +61,9 @@ struct settle {
 	struct blame *blame; /* those that may have touched, in order of creation */
 	unsigned int nr_blame;
 	bool blamed, uniform;
+	bool small_first; /* pass over mappings with many new pages: they come last, when the small
+			     ones have been told */
+	bool passed;
 	uint64_t *entry; /* pagemap of the piece at hand */
 	size_t room;
 };
@@ -135,6 +139,8 @@ static void find_blame(struct settle *s)
 		if (!kept)
 			kept = 1;
 	}
+	for (unsigned int i = 0; i < kept; i++)
+		s->blame[i].left = s->blame[i].faults;
 	s->nr_blame = kept;
 	s->uniform = true;
 	for (unsigned int i = 1; i < kept; i++) {
@@ -147,25 +153,54 @@ static void find_blame(struct settle *s)
 	}
 }
 
-/* The task that touched the i-th of n new pages of a mapping. */
+/* Few new pages in a mapping (a stack, thread data): whoever has most faults left. */
+static const struct emu_task *small_change(struct settle *s)
+{
+	struct blame *most = &s->blame[0];
+
+	for (unsigned int k = 1; k < s->nr_blame; k++)
+		if (s->blame[k].left > most->left)
+			most = &s->blame[k];
+	most->left -= most->left != 0;
+	return most->task;
+}
+
+/* Deals n new pages of a mapping out: blame[k] gets those before blame[k].upto, by the faults that
+ * are left. */
+static void deal(struct settle *s, size_t n)
+{
+	uint64_t total = 0, sum = 0;
+
+	for (unsigned int k = 0; k < s->nr_blame; k++)
+		total += s->blame[k].left;
+	for (unsigned int k = 0; k < s->nr_blame; k++) {
+		struct blame *b = &s->blame[k];
+		uint64_t from = k ? b[-1].upto : 0, share;
+
+		sum += total ? b->left : 1;
+		b->upto = (2 * sum * n + (total ? total : s->nr_blame)) /
+			  (2 * (total ? total : s->nr_blame));
+		share = b->upto - from;
+		b->left -= share < b->left ? share : b->left;
+	}
+}
+
+/* The task that touched the i-th of n new pages of a mapping; asked in order. */
 static const struct emu_task *toucher(struct settle *s, size_t i, size_t n)
 {
-	uint64_t total = 0, upto = 0;
-
 	if (!s->blamed)
 		find_blame(s);
 	if (!s->nr_blame)
 		return s->process->tasks;
-	if (s->uniform || n < FEW_PAGES)
+	if (s->uniform)
 		return s->blame[0].task;
+	if (n < FEW_PAGES)
+		return small_change(s);
+	if (!i)
+		deal(s, n);
 	for (unsigned int k = 0; k < s->nr_blame; k++)
-		total += s->blame[k].faults;
-	for (unsigned int k = 0; k < s->nr_blame; k++) {
-		upto += s->blame[k].faults;
-		/* The middle of page i, in units in which nothing is rounded. */
-		if ((2 * i + 1) * total < 2 * upto * n)
+		if (i < s->blame[k].upto)
 			return s->blame[k].task;
-	}
 	return s->blame[s->nr_blame - 1].task;
 }
 
@@ -705,11 +740,51 @@ static void note_faults(struct emu_task *task)
 		task->policy->faults = mp_task_faults(task);
 }
 
+/* All faults of a process so far, of threads that are gone too. */
+static uint64_t process_faults(const struct emu_process *process)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", process->tgid);
+	return faults_of(path);
+}
+
+static int settle_range(struct settle *s, const struct mp_maps *maps, uint64_t start, uint64_t end,
+			mp_page_fn fn, void *arg)
+{
+	size_t i;
+	int rc = 0;
+
+	mp_vma_at(maps, start, &i);
+	for (; i < maps->count && maps->vma[i].start < end && !rc; i++)
+		rc = settle_vma(s, &maps->vma[i], start, end, fn, arg);
+	return rc;
+}
+
+/* The whole of it, without a callback: from here faults count anew. */
+static int settle_whole(struct settle *s, const struct mp_maps *maps)
+{
+	int rc;
+
+	s->small_first = s->process->tasks && s->process->tasks->next;
+	s->passed = false;
+	rc = settle_range(s, maps, 0, UINT64_MAX, NULL, NULL);
+	if (!rc && s->passed) {
+		s->small_first = false;
+		rc = settle_range(s, maps, 0, UINT64_MAX, NULL, NULL);
+	}
+	s->small_first = false;
+	for (struct emu_task *t = s->process->tasks; t && !rc; t = t->next)
+		if (s->process->tasks->next || t->policy)
+			note_faults(t);
+	return rc;
+}
+
 int mp_settle(struct emu *emu, struct emu_process *process, uint64_t start, uint64_t end,
 	      struct mp_maps *maps, mp_page_fn fn, void *arg)
 {
 	struct settle s;
-	size_t i;
+	uint64_t faults;
 	int rc = open_settle(&s, emu, process);
 
 	*maps = (struct mp_maps){0};
@@ -720,25 +795,34 @@ int mp_settle(struct emu *emu, struct emu_process *process, uint64_t start, uint
 	if (end < UINT64_MAX - s.state->page)
 		end = (end + s.state->page - 1) & ~(uint64_t)(s.state->page - 1);
 	rc = mp_maps_read(process->tgid, maps);
-	if (!rc) {
+	if (!rc)
 		drop_gone(&s, maps);
-		mp_vma_at(maps, start, &i);
-		for (; i < maps->count && maps->vma[i].start < end && !rc; i++)
-			rc = settle_vma(&s, &maps->vma[i], start, end, fn, arg);
+	/* Who touched a page of several threads' is seen from all they have touched. */
+	if (!rc && start < end &&
+	    ((process->tasks && process->tasks->next) || (!start && end == UINT64_MAX))) {
+		faults = process_faults(process);
+		if (faults != s.mm->faults) {
+			rc = settle_whole(&s, maps);
+			s.mm->faults = faults;
+		}
 	}
-	/* Everything is settled: faults count from here. */
-	if (!rc && !start && end == UINT64_MAX)
-		for (struct emu_task *t = process->tasks; t; t = t->next)
-			if (process->tasks->next || t->policy)
-				note_faults(t);
+	if (!rc && fn)
+		rc = settle_range(&s, maps, start, end, fn, arg);
+	else if (!rc && (start || end != UINT64_MAX))
+		rc = settle_range(&s, maps, start, end, NULL, NULL);
 	close_settle(&s);
 	return rc;
 }
 
 void mp_settle_all(struct emu *emu, struct emu_process *process)
 {
+	uint64_t faults = process_faults(process);
 	struct mp_maps maps;
 
+	/* No fault since the last time, no new page: what is gone is found out when it is asked
+	 * for. */
+	if (!faults || (process->mm && process->mm->faults == faults))
+		return;
 	mp_settle(emu, process, 0, UINT64_MAX, &maps, NULL, NULL);
 	mp_maps_free(&maps);
 }
@@ -790,10 +874,14 @@ void emu_policy_moving(struct emu *emu, struct emu_task *task)
 	if (!state || state->machine->nr_memory < 2 || !mp_task(task))
 		return;
 	faults = mp_task_faults(task);
-	/* A thread that has just started and pins itself has touched its stack only. */
-	if (faults - task->policy->faults <= FEW_FAULTS && task->tid != task->process->tgid)
-		return;
 	if (faults == task->policy->faults)
 		return;
+	/* A thread that has just started and pins itself has touched its stack only; but what the
+	 * others have had so far is not to be mixed up with what comes. */
+	if (!task->policy->faults && faults <= FEW_FAULTS && task->tid != task->process->tgid &&
+	    task->process->mm && task->process->mm->asked) {
+		task->policy->faults = faults;
+		return;
+	}
 	mp_settle_all(emu, task->process);
 }

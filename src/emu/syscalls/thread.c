@@ -37,6 +37,9 @@ int64_t emu_clone3(struct emu_call *call)
 int64_t emu_exit(struct emu_call *call)
 {
 	emu_settle(call, call->task);
+	/* Its faults are lost with it: what it touched is told from what others did as long as it is there. */
+	if (emu_policy_moving)
+		emu_policy_moving(call->emu, call->task);
 	emu_task_exit(call->emu, call->task);
 	return EMU_CONTINUE;
 }
