@@ -190,21 +190,22 @@ static void add_total(struct mc_counter *c, int64_t amount)
 	mc_percpu_op_slow(h, MC_OP_ADD, 64, 0, (uint64_t)amount);
 }
 
-void mc_counter_add_slow(struct mc_counter *c, int64_t amount, uint32_t batch, int rc)
+int mc_counter_add_slow(struct mc_counter *c, int64_t amount, uint32_t batch, int rc)
 {
 	if (rc < 0 && (amount > MC_COUNTER_LOCAL_BATCH || amount < -MC_COUNTER_LOCAL_BATCH)) {
 		add(&c->base, amount);
 		add(&c->count, amount);
-		return;
+		return 0;
 	}
 	if (rc < 0) {
 		add_total(c, amount);
 		if (c->handle >> 62 == MC_KIND_CALL) {
 			add(&c->count, amount);
-			return;
+			return 0;
 		}
 	}
 	tell(c, batch);
+	return 0;
 }
 
 void mc_counter_sync(struct mc_counter *c)

@@ -163,7 +163,7 @@ struct mc_percpu_pool {
 	struct mc_percpu_kind *kind;
 	uint32_t flags, copies, unit_size;
 	uint32_t retired; /* copies below this may hold values though they are no longer live */
-	bool use_mags;
+	bool use_mags, rseq;
 	uint8_t index_kind;
 	enum mc_percpu_mode mode;
 	struct mc_shared_header *shared;
@@ -188,8 +188,22 @@ struct mc_percpu_pool *mc_pool_new(const struct mc_percpu_attr *attr, int index_
 				   enum mc_percpu_mode mode);
 void mc_pool_delete(struct mc_percpu_pool *pool);
 unsigned int mc_pool_walk(const struct mc_percpu_pool *pool);
-/* Zeroes copies 0 to n - 1 of an object; only stores where something else than zero is. */
-void mc_zero_copies(uint64_t base, uint64_t stride, size_t size, unsigned int n);
+/* Zeroes copies 0 to n - 1 of an object; only stores where something else than zero is, so that
+ * copies nobody wrote are neither populated nor taken from another CPU's cache. */
+static inline void mc_zero_copies(uint64_t base, uint64_t stride, size_t size, unsigned int n)
+{
+	for (; n; n--, base += stride) {
+		uint64_t *p = (uint64_t *)base;
+		size_t i = 0;
+
+		for (; i + 4 <= size / 8; i += 4)
+			if (p[i] | p[i + 1] | p[i + 2] | p[i + 3])
+				p[i] = p[i + 1] = p[i + 2] = p[i + 3] = 0;
+		for (; i < size / 8; i++)
+			if (p[i])
+				p[i] = 0;
+	}
+}
 void mc_pool_count(struct mc_percpu_pool *pool, size_t size);
 /* Everything a free by the back end does, lock taken inside. */
 void mc_pool_free_object(struct mc_percpu_pool *pool, uint64_t h);
@@ -209,12 +223,6 @@ extern struct mc_percpu_pool *mc_registry;
 
 int mc_mags_create(struct mc_percpu_pool *pool);
 void mc_mags_destroy(struct mc_percpu_pool *pool);
-/* The class for a request, or MC_NR_CLASSES. */
-unsigned int mc_class_of(size_t size, size_t align);
-unsigned int mc_class_size(unsigned int class);
-unsigned int mc_class_cap(unsigned int class);
-uint64_t mc_mag_alloc(struct mc_percpu_pool *pool, unsigned int class);
-void mc_mag_free(struct mc_percpu_pool *pool, unsigned int class, uint64_t h);
 /* Empties all copies' magazines and the depot into the chunks. -EOPNOTSUPP: only the depot.
  * `alone`: no other thread runs. */
 int mc_mags_drain(struct mc_percpu_pool *pool, bool alone);

@@ -19,74 +19,43 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include "arch/seq.h"
 #include "lib/percpu_internal.h"
+#include "lib/percpu_magazine.h"
 
-enum { CAP_BYTES = 4096, CAP_MAX = 64, CAP_MIN = 4 };
+enum { CAP_MAX = 64 };
 
-struct magazine {
-	uint32_t n, lock;
-	uint64_t obj[];
+/* Sizes, how many a magazine holds (4096 bytes, 4 to 64), where it lies in a copy. */
+#define CLASS(size, cap, words)      \
+	{                            \
+		size, cap, (words)*8 \
+	}
+const struct mc_class mc_class[MC_NR_CLASSES] = {
+	CLASS(8, 64, 0),     CLASS(16, 64, 65),   CLASS(24, 64, 130),  CLASS(32, 64, 195),
+	CLASS(48, 64, 260),  CLASS(64, 64, 325),  CLASS(80, 51, 390),  CLASS(96, 42, 442),
+	CLASS(128, 32, 485), CLASS(160, 25, 518), CLASS(192, 21, 544), CLASS(256, 16, 566),
+	CLASS(320, 12, 583), CLASS(384, 10, 596), CLASS(512, 8, 607),  CLASS(640, 6, 616),
+	CLASS(768, 5, 623),  CLASS(1024, 4, 629),
 };
 
-static const uint16_t class_size[MC_NR_CLASSES] = {8,   16,  24,  32,  48,  64,  80,  96,  128,
-						   160, 192, 256, 320, 384, 512, 640, 768, 1024};
-
-/* By (size + 7) / 8. */
-static const uint8_t class_by_grains[MC_CLASS_MAX / MC_GRAIN + 1] = {
+const uint8_t mc_class_by_grains[MC_CLASS_MAX / MC_GRAIN + 1] = {
 	[0] = 0,          [1] = 0,          [2] = 1,          [3] = 2,           [4] = 3,
 	[5 ... 6] = 4,    [7 ... 8] = 5,    [9 ... 10] = 6,   [11 ... 12] = 7,   [13 ... 16] = 8,
 	[17 ... 20] = 9,  [21 ... 24] = 10, [25 ... 32] = 11, [33 ... 40] = 12,  [41 ... 48] = 13,
 	[49 ... 64] = 14, [65 ... 80] = 15, [81 ... 96] = 16, [97 ... 128] = 17,
 };
 
-unsigned int mc_class_size(unsigned int class)
-{
-	return class_size[class];
-}
-
-unsigned int mc_class_cap(unsigned int class)
-{
-	unsigned int cap = CAP_BYTES / class_size[class];
-
-	return cap > CAP_MAX ? CAP_MAX : cap < CAP_MIN ? CAP_MIN : cap;
-}
-
-/* Objects of a class are aligned to the lowest set bit of its size, up to a line. */
-unsigned int mc_class_of(size_t size, size_t align)
-{
-	unsigned int class;
-
-	if (size > MC_CLASS_MAX || align > MC_LINE)
-		return MC_NR_CLASSES;
-	class = class_by_grains[(size + MC_GRAIN - 1) / MC_GRAIN];
-	while (class < MC_NR_CLASSES && class_size[class] & (align - 1))
-		class ++;
-	return class;
-}
-
 static size_t class_align(unsigned int class)
 {
-	size_t low = class_size[class] & -(size_t)class_size[class];
+	size_t low = mc_class[class].size & -(size_t)mc_class[class].size;
 
 	return low < MC_LINE ? low : MC_LINE;
 }
 
-/* Where a class lies in a copy's magazines. */
-static size_t class_offset(unsigned int class)
-{
-	static const uint16_t offset[MC_NR_CLASSES] = {
-		/* sums of 8 + 8 * cap, in words */
-		0,   65,  130, 195, 260, 325, 390, 442, 485,
-		518, 544, 566, 583, 596, 607, 616, 623, 629,
-	};
-
-	return (size_t)offset[class] * 8;
-}
-
 static size_t copy_bytes(void)
 {
-	return class_offset(MC_NR_CLASSES - 1) + 8 + 8 * (size_t)mc_class_cap(MC_NR_CLASSES - 1);
+	const struct mc_class *last = &mc_class[MC_NR_CLASSES - 1];
+
+	return last->offset + 8 + 8 * (size_t)last->cap;
 }
 
 int mc_mags_create(struct mc_percpu_pool *pool)
@@ -122,88 +91,6 @@ void mc_mags_destroy(struct mc_percpu_pool *pool)
 	free(pool->depot);
 }
 
-/* ---- one operation on the caller's magazine: 0, or 1: empty, full, closed or taken
- * -------------------------------------- */
-
-/* Atomics mode: the thread's magazine, locked; NULL when it is taken or closed. */
-static struct magazine *lock_magazine(struct mc_percpu_pool *pool, unsigned int class)
-{
-	char *mags = __atomic_load_n(&pool->mags, __ATOMIC_ACQUIRE);
-	struct magazine *m;
-
-	if (!mags)
-		return NULL;
-	m = (struct magazine *)(mags + mc_rt_slot() * pool->mag_stride + class_offset(class));
-	return __atomic_exchange_n(&m->lock, 1, __ATOMIC_ACQUIRE) ? NULL : m;
-}
-
-static void unlock_magazine(struct magazine *m)
-{
-	__atomic_store_n(&m->lock, 0, __ATOMIC_RELEASE);
-}
-
-static int locked_pop(struct mc_percpu_pool *pool, unsigned int class, uint64_t *obj)
-{
-	struct magazine *m = lock_magazine(pool, class);
-	int rc = 1;
-
-	if (!m)
-		return 1;
-	if (m->n) {
-		*obj = m->obj[--m->n];
-		rc = 0;
-	}
-	unlock_magazine(m);
-	return rc;
-}
-
-static int locked_push(struct mc_percpu_pool *pool, unsigned int class, uint64_t obj)
-{
-	struct magazine *m = lock_magazine(pool, class);
-	int rc = 1;
-
-	if (!m)
-		return 1;
-	if (m->n < mc_class_cap(class)) {
-		m->obj[m->n++] = obj;
-		rc = 0;
-	}
-	unlock_magazine(m);
-	return rc;
-}
-
-static int pop(struct mc_percpu_pool *pool, unsigned int class, uint64_t *obj)
-{
-#if MC_PERCPU_RSEQ
-	int rc;
-
-	if (mc_likely(mc_rt_rseq(pool->index_kind))) {
-		while ((rc = mc_seq_pop(pool->kind, &pool->mags, pool->mag_stride,
-					class_offset(class), obj)) == 2)
-			if (!mc_rt_raise(pool->kind))
-				return 1;
-		return rc;
-	}
-#endif
-	return locked_pop(pool, class, obj);
-}
-
-static int push(struct mc_percpu_pool *pool, unsigned int class, uint64_t obj)
-{
-#if MC_PERCPU_RSEQ
-	int rc;
-
-	if (mc_likely(mc_rt_rseq(pool->index_kind))) {
-		while ((rc = mc_seq_push(pool->kind, &pool->mags, pool->mag_stride,
-					 class_offset(class), mc_class_cap(class), obj)) == 2)
-			if (!mc_rt_raise(pool->kind))
-				return 1;
-		return rc;
-	}
-#endif
-	return locked_push(pool, class, obj);
-}
-
 /* ---- refill and flush
  * ---------------------------------------------------------------------------------------------------
  */
@@ -218,7 +105,7 @@ static void put(struct mc_percpu_pool *pool, unsigned int class, uint64_t h)
 {
 	struct mc_mag_depot *d = &pool->depot[class];
 
-	if (d->n < 2 * mc_class_cap(class))
+	if (d->n < 2 * mc_class[class].cap)
 		d->obj[d->n++] = h;
 	else
 		give_back(pool, h);
@@ -227,7 +114,7 @@ static void put(struct mc_percpu_pool *pool, unsigned int class, uint64_t h)
 static uint64_t get(struct mc_percpu_pool *pool, unsigned int class)
 {
 	struct mc_mag_depot *d = &pool->depot[class];
-	unsigned int size = class_size[class];
+	unsigned int size = mc_class[class].size;
 	uint64_t at;
 
 	if (d->n)
@@ -236,18 +123,18 @@ static uint64_t get(struct mc_percpu_pool *pool, unsigned int class)
 	return at ? at | mc_pool_tag(pool, pool->side[0].stride) : 0;
 }
 
-static uint64_t refill(struct mc_percpu_pool *pool, unsigned int class)
+uint64_t mc_mag_refill(struct mc_percpu_pool *pool, unsigned int class)
 {
-	unsigned int want = mc_class_cap(class) / 2, n = 0;
+	unsigned int want = mc_class[class].cap / 2, n = 0;
 	uint64_t batch[CAP_MAX / 2 + 1], h;
 
 	pthread_mutex_lock(&pool->lock);
-	mc_pool_count(pool, class_size[class]);
+	mc_pool_count(pool, mc_class[class].size);
 	h = get(pool, class);
 	while (h && n < want && (batch[n] = get(pool, class)))
 		n++;
 	pthread_mutex_unlock(&pool->lock);
-	while (n && !push(pool, class, batch[n - 1]))
+	while (n && !mc_mag_push(pool, class, batch[n - 1]))
 		n--;
 	if (n) {
 		/* Migrated to a copy that has its own, or closed. */
@@ -259,23 +146,12 @@ static uint64_t refill(struct mc_percpu_pool *pool, unsigned int class)
 	return h;
 }
 
-uint64_t mc_mag_alloc(struct mc_percpu_pool *pool, unsigned int class)
-{
-	uint64_t h;
-
-	if (mc_likely(!pop(pool, class, &h)))
-		return h;
-	return refill(pool, class);
-}
-
-void mc_mag_free(struct mc_percpu_pool *pool, unsigned int class, uint64_t h)
+void mc_mag_flush(struct mc_percpu_pool *pool, unsigned int class, uint64_t h)
 {
 	uint64_t batch[CAP_MAX / 2];
 	unsigned int n = 0;
 
-	if (mc_likely(!push(pool, class, h)))
-		return;
-	while (n < mc_class_cap(class) / 2 && !pop(pool, class, &batch[n]))
+	while (n < mc_class[class].cap / 2u && !mc_mag_pop(pool, class, &batch[n]))
 		n++;
 	pthread_mutex_lock(&pool->lock);
 	put(pool, class, h);
@@ -288,10 +164,10 @@ void mc_mag_free(struct mc_percpu_pool *pool, unsigned int class, uint64_t h)
  * --------------------------------------------------------------------------------------------------
  */
 
-static struct magazine *magazine(const struct mc_percpu_pool *pool, unsigned int copy,
-				 unsigned int class)
+static struct mc_mag *magazine(const struct mc_percpu_pool *pool, unsigned int copy,
+			       unsigned int class)
 {
-	return (struct magazine *)(pool->mags_map + copy * pool->mag_stride + class_offset(class));
+	return (struct mc_mag *)(pool->mags_map + copy * pool->mag_stride + mc_class[class].offset);
 }
 
 /* Copies whose magazines may hold something: what was never live was never written. */
@@ -302,7 +178,7 @@ static unsigned int used_copies(const struct mc_percpu_pool *pool)
 	return n < pool->copies ? n : pool->copies;
 }
 
-static void empty(struct mc_percpu_pool *pool, struct magazine *m)
+static void empty(struct mc_percpu_pool *pool, struct mc_mag *m)
 {
 	uint32_t n = m->n;
 
@@ -333,14 +209,14 @@ int mc_mags_drain(struct mc_percpu_pool *pool, bool alone)
 	}
 	for (unsigned int i = 0; !rc && i < used_copies(pool); i++)
 		for (unsigned int class = 0; class < MC_NR_CLASSES; class ++) {
-			struct magazine *m = magazine(pool, i, class);
+			struct mc_mag *m = magazine(pool, i, class);
 
 			if (!rseq && !alone)
 				while (__atomic_exchange_n(&m->lock, 1, __ATOMIC_ACQUIRE))
 					sched_yield();
 			empty(pool, m);
 			if (!rseq)
-				unlock_magazine(m);
+				mc_mag_unlock(m);
 		}
 	/* The stores to the magazines before the pointer. */
 	__atomic_store_n(&pool->mags, pool->mags_map, __ATOMIC_RELEASE);
@@ -359,6 +235,6 @@ void mc_mags_stats(const struct mc_percpu_pool *pool, uint64_t *objects, uint64_
 		for (unsigned int i = 0; i < used_copies(pool); i++)
 			n += __atomic_load_n(&magazine(pool, i, class)->n, __ATOMIC_RELAXED);
 		*objects += n;
-		*bytes += n * class_size[class];
+		*bytes += n * mc_class[class].size;
 	}
 }

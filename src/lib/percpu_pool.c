@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "lib/percpu_internal.h"
+#include "lib/percpu_magazine.h"
 
 struct mc_percpu_pool *mc_registry;
 static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -90,6 +91,7 @@ struct mc_percpu_pool *mc_pool_new(const struct mc_percpu_attr *attr, int index_
 	pool->index_kind = (uint8_t)index_kind;
 	pool->kind = &mc_percpu_kinds[index_kind];
 	pool->mode = mode;
+	pool->rseq = mc_rt_rseq(index_kind);
 	pool->flags = attr->flags;
 	pool->copies = attr->copies ? attr->copies : mc_nr_cpu_ids();
 	pool->unit_size =
@@ -258,24 +260,6 @@ unsigned int mc_percpu_copies(const void *handle)
 	return mc_pool_walk(mc_chunk_of(MC_H_(handle))->pool);
 }
 
-void mc_zero_copies(uint64_t base, uint64_t stride, size_t size, unsigned int n)
-{
-	for (; n; n--, base += stride) {
-		uint64_t *p = (uint64_t *)base;
-
-		for (size_t i = 0; i < size / 8; i += 8) {
-			uint64_t any = 0;
-			size_t end = i + 8 < size / 8 ? i + 8 : size / 8;
-
-			for (size_t w = i; w < end; w++)
-				any |= p[w];
-			if (any)
-				for (size_t w = i; w < end; w++)
-					p[w] = 0;
-		}
-	}
-}
-
 /* Statistics of requests; under the mutex. */
 void mc_pool_count(struct mc_percpu_pool *pool, size_t size)
 {
@@ -327,10 +311,11 @@ void *mc_percpu_alloc_abi(struct mc_percpu_pool *pool, size_t size, size_t align
 		return mc_robust_alloc(pool, size, align, __builtin_return_address(0));
 	class = mc_class_of(size, align);
 	if (mc_likely(pool->use_mags && class < MC_NR_CLASSES)) {
-		h = mc_mag_alloc(pool, class);
+		if (mc_unlikely(mc_mag_pop(pool, class, &h)))
+			h = mc_mag_refill(pool, class);
 		if (mc_likely(h))
 			mc_zero_copies(MC_HANDLE_ADDRESS_(h), MC_HANDLE_STRIDE_(h),
-				       mc_class_size(class), mc_pool_walk(pool));
+				       mc_class[class].size, mc_pool_walk(pool));
 	} else {
 		h = chunk_alloc(pool, size, align);
 	}
@@ -356,7 +341,8 @@ void mc_free_percpu(void *handle)
 		return;
 	mark = c->class_map[(MC_HANDLE_ADDRESS_(h) - c->base) / MC_GRAIN];
 	if (mc_likely(mark - 1u < MC_NR_CLASSES)) {
-		mc_mag_free(c->pool, mark - 1u, h);
+		if (mc_unlikely(mc_mag_push(c->pool, mark - 1u, h)))
+			mc_mag_flush(c->pool, mark - 1u, h);
 		return;
 	}
 	mc_pool_free_object(c->pool, h);

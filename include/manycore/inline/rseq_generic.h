@@ -7,6 +7,8 @@
 #ifndef MC_INLINE_RSEQ_GENERIC_H
 #define MC_INLINE_RSEQ_GENERIC_H
 
+#define MC_RSEQ_SIG 0 /* never registered */
+
 static inline int64_t mc_kind_cs(const struct mc_percpu_kind *k)
 {
 	return k->cs_off;
