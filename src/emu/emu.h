@@ -100,9 +100,11 @@ typedef int64_t (*emu_handler)(struct emu_call *call);
 
 /*
  * One line of table.c: which calls are notified, by whom they are answered, and what docs/syscalls.md says.
- * The filter notifies when (arg[test_arg] & test_mask) == test_value; test_mask 0: always. `when` limits a line to
- * situations (EMU_WHEN_*), 0: always. A line with fn NULL is answered by the filter itself with -`error`.
+ * The filter notifies when arg[test_arg] passes `test` against test_value, which is exact to 64 bits; EMU_ALWAYS: without
+ * a test. Several lines of one call: when any passes. `when` limits a line to situations (EMU_WHEN_*), 0: always. A line
+ * with fn NULL is answered by the filter itself with -`error`.
  */
+enum { EMU_ALWAYS, EMU_IF_BITS /* (arg & test_mask) == test_value */, EMU_IF_NOT, EMU_IF_BELOW, EMU_IF_FROM };
 enum {
 	EMU_WHEN_LAZY = 1,      /* files of the tree are made on first need: path calls must be seen */
 	EMU_WHEN_CALLS = 2,     /* the calls view */
@@ -116,7 +118,7 @@ struct emu_syscall {
 	emu_handler fn;
 	const char *what;
 	unsigned int when;
-	unsigned int test_arg;
+	unsigned int test, test_arg;
 	uint64_t test_mask, test_value;
 	int error;
 };

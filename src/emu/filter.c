@@ -37,17 +37,46 @@ bool emu_line_active(const struct emu *emu, const struct emu_syscall *line)
 	return true;
 }
 
+bool emu_line_passes(const struct emu_syscall *line, const uint64_t *arg)
+{
+	uint64_t value = arg[line->test_arg];
+
+	switch (line->test) {
+	case EMU_IF_BITS:
+		return (value & line->test_mask) == line->test_value;
+	case EMU_IF_NOT:
+		return value != line->test_value;
+	case EMU_IF_BELOW:
+		return value < line->test_value;
+	case EMU_IF_FROM:
+		return value >= line->test_value;
+	default:
+		return true;
+	}
+}
+
 static int add_rules(struct emu *emu, scmp_filter_ctx ctx)
 {
+	static const enum scmp_compare ops[] = {
+		[EMU_IF_BITS] = SCMP_CMP_MASKED_EQ,
+		[EMU_IF_NOT] = SCMP_CMP_NE,
+		[EMU_IF_BELOW] = SCMP_CMP_LT,
+		[EMU_IF_FROM] = SCMP_CMP_GE,
+	};
+
 	for (const struct emu_syscall *line = emu_table; line->name; line++) {
 		uint32_t action = line->fn ? SCMP_ACT_NOTIFY : SCMP_ACT_ERRNO(line->error);
 		int rc;
 
 		if (!emu_line_active(emu, line))
 			continue;
-		if (line->test_mask) {
-			struct scmp_arg_cmp test = SCMP_CMP64(line->test_arg, SCMP_CMP_MASKED_EQ,
-							      line->test_mask, line->test_value);
+		if (line->test != EMU_ALWAYS) {
+			struct scmp_arg_cmp test = {
+				.arg = line->test_arg,
+				.op = ops[line->test],
+				.datum_a = line->test == EMU_IF_BITS ? line->test_mask : line->test_value,
+				.datum_b = line->test_value,
+			};
 
 			rc = seccomp_rule_add_exact_array(ctx, action, line->nr, 1, &test);
 		} else {

@@ -92,6 +92,7 @@ void emu_remove_tree(const char *path);
 
 /* filter.c */
 bool emu_line_active(const struct emu *emu, const struct emu_syscall *line);
+bool emu_line_passes(const struct emu_syscall *line, const uint64_t *arg);
 /* Loads the filter for this thread; the listener or -errno with the step in *step. */
 int emu_filter_load(struct emu *emu, const char **step);
 

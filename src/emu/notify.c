@@ -129,18 +129,11 @@ int64_t emu_answer_fd(struct emu_call *call, int fd, int flags)
 
 static const struct emu_syscall *find_line(struct emu *emu, const struct emu_call *call)
 {
-	const struct emu_syscall *found = NULL;
-
-	for (const struct emu_syscall *line = emu_table; line->name; line++) {
-		if (line->nr != call->nr || !line->fn || !emu_line_active(emu, line))
-			continue;
-		if (!line->test_mask ||
-		    (call->arg[line->test_arg] & line->test_mask) == line->test_value) {
-			found = line;
-			break;
-		}
-	}
-	return found;
+	for (const struct emu_syscall *line = emu_table; line->name; line++)
+		if (line->nr == call->nr && line->fn && emu_line_active(emu, line) &&
+		    emu_line_passes(line, call->arg))
+			return line;
+	return NULL;
 }
 
 static void show(struct emu_call *call, const struct emu_syscall *line, int64_t result)

@@ -14,9 +14,6 @@
 #include <unistd.h>
 #include "emu/internal.h"
 
-#pragma weak mc_render_status
-#pragma weak mc_render_stat_line
-
 enum { FILES_MAX = 256 };
 
 /* A machine file that is open somewhere in the tree. */
@@ -192,8 +189,6 @@ static int render_task(struct emu *emu, struct emu_task *task, const char *path,
 
 	if (!strcmp(name, "numa_maps"))
 		return emu_policy_numa_maps ? emu_policy_numa_maps(emu, task, out) : -ENOSYS;
-	if (!mc_render_status || !mc_render_stat_line)
-		return -ENOSYS;
 	rc = read_host(path, &host);
 	if (!rc && !strcmp(name, "status"))
 		rc = mc_render_status(emu->render, host.data, host.len, &of, out);

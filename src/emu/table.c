@@ -17,6 +17,23 @@
 		.nr = SYS_##n, .name = #n, __VA_ARGS__ \
 	}
 #define EMPTY_PATH 0x1000
+
+/*
+ * Compilers look for headers with opens whose flags are O_NOCTTY alone, nine tenths of all opens of a build: they pass.
+ * But GNU grep opens just so too: its paths are arguments, on the main stack, or relative to a folder's descriptor, and
+ * those of a compiler are on its heap. The lowest place of arguments: below the top of the address space by the kernel's
+ * largest stack offset (16 GiB) and 8 MiB; mappings lie lower still.
+ */
+#if defined(__x86_64__)
+#define STACK_FLOOR 0x7ffbff800000
+#elif defined(__aarch64__)
+#define STACK_FLOOR 0xfffbff800000
+#else
+#define STACK_FLOOR 0
+#endif
+#define OPEN_WHAT                                                                                       \
+	"files of the machine (sysfs, /proc, cgroup); not seen, but under --strict: opens with O_NOCTTY " \
+	"alone of a path on the heap"
 #define FIXED_ANON (MAP_FIXED | MAP_ANONYMOUS)
 #define NOREPLACE 0x100000
 
@@ -48,18 +65,24 @@ const struct emu_syscall emu_table[] = {
 	CALL(rseq, .when = EMU_WHEN_RSEQ, .error = ENOSYS,
 	     .what = "refused, so that C libraries ask getcpu; --rseq=real leaves it (it tells the host's CPU)"),
 	CALL(sysinfo, .fn = emu_sysinfo, .what = "memory of the machine; uptime, loads and processes of the host"),
-	CALL(membarrier, .fn = emu_membarrier, .test_arg = 1, .test_mask = 1, .test_value = 1,
+	CALL(membarrier, .fn = emu_membarrier, .test = EMU_IF_BITS, .test_arg = 1, .test_mask = 1, .test_value = 1,
 	     .what = "with MEMBARRIER_CMD_FLAG_CPU: EINVAL, as on kernels before 5.10; else the host's"),
 	CALL(perf_event_open, .fn = emu_perf_event_open,
 	     .what = "on a named CPU: ENODEV when it is not online, else EOPNOTSUPP; on any CPU the host's"),
 	CALL(bpf, .fn = emu_bpf, .what = "per-CPU maps: EOPNOTSUPP; else the host's"),
 #ifdef SYS_open
-	CALL(open, .fn = emu_open, .test_arg = 1, .test_mask = O_NOCTTY, .when = EMU_WHEN_LOOSE,
-	     .what = "files of the machine (sysfs, /proc, cgroup); opens with O_NOCTTY only under --strict"),
+	CALL(open, .fn = emu_open, .test = EMU_IF_NOT, .test_arg = 1, .test_value = O_NOCTTY,
+	     .when = EMU_WHEN_LOOSE, .what = OPEN_WHAT),
+	CALL(open, .fn = emu_open, .test = EMU_IF_FROM, .test_arg = 0, .test_value = STACK_FLOOR,
+	     .when = EMU_WHEN_LOOSE, .what = "the same of a path that lies on the main stack (an argument)"),
 	CALL(open, .fn = emu_open, .when = EMU_WHEN_STRICT, .what = "all opens"),
 #endif
-	CALL(openat, .fn = emu_openat, .test_arg = 2, .test_mask = O_NOCTTY, .when = EMU_WHEN_LOOSE,
-	     .what = "as open"),
+	CALL(openat, .fn = emu_openat, .test = EMU_IF_NOT, .test_arg = 2, .test_value = O_NOCTTY,
+	     .when = EMU_WHEN_LOOSE, .what = OPEN_WHAT),
+	CALL(openat, .fn = emu_openat, .test = EMU_IF_FROM, .test_arg = 1, .test_value = STACK_FLOOR,
+	     .when = EMU_WHEN_LOOSE, .what = "the same of a path that lies on the main stack (an argument)"),
+	CALL(openat, .fn = emu_openat, .test = EMU_IF_BELOW, .test_arg = 0, .test_value = 0x80000000,
+	     .when = EMU_WHEN_LOOSE, .what = "the same relative to a folder's descriptor"),
 	CALL(openat, .fn = emu_openat, .when = EMU_WHEN_STRICT, .what = "all opens"),
 	CALL(openat2, .fn = emu_openat2, .what = "as open; RESOLVE_BENEATH and RESOLVE_IN_ROOT are the host's"),
 #ifdef SYS_stat
@@ -68,16 +91,16 @@ const struct emu_syscall emu_table[] = {
 	CALL(access, .fn = emu_access, .when = EMU_WHEN_LAZY, .what = "files of the machine"),
 	CALL(readlink, .fn = emu_readlink, .when = EMU_WHEN_LAZY, .what = "links of the machine"),
 #endif
-	CALL(newfstatat, .fn = emu_newfstatat, .when = EMU_WHEN_LAZY, .test_arg = 3, .test_mask = EMPTY_PATH,
+	CALL(newfstatat, .fn = emu_newfstatat, .when = EMU_WHEN_LAZY, .test = EMU_IF_BITS, .test_arg = 3, .test_mask = EMPTY_PATH,
 	     .what = "files of the machine by path; by descriptor the host's"),
-	CALL(statx, .fn = emu_statx, .when = EMU_WHEN_LAZY, .test_arg = 2, .test_mask = EMPTY_PATH,
+	CALL(statx, .fn = emu_statx, .when = EMU_WHEN_LAZY, .test = EMU_IF_BITS, .test_arg = 2, .test_mask = EMPTY_PATH,
 	     .what = "files of the machine by path; by descriptor the host's"),
 	CALL(faccessat, .fn = emu_faccessat, .when = EMU_WHEN_LAZY, .what = "files of the machine"),
 	CALL(faccessat2, .fn = emu_faccessat2, .when = EMU_WHEN_LAZY, .what = "files of the machine"),
 	CALL(readlinkat, .fn = emu_readlinkat, .when = EMU_WHEN_LAZY, .what = "links of the machine"),
 	CALL(set_tid_address, .fn = emu_set_tid_address,
 	     .what = "the host's; tells that a new image begins, whose vDSO is then patched"),
-	CALL(clone, .fn = emu_clone, .test_arg = 0, .test_mask = CLONE_THREAD, .test_value = CLONE_THREAD,
+	CALL(clone, .fn = emu_clone, .test = EMU_IF_BITS, .test_arg = 0, .test_mask = CLONE_THREAD, .test_value = CLONE_THREAD,
 	     .what = "the host's; of a thread: its creator is noted, for what it inherits"),
 	CALL(clone3, .fn = emu_clone3, .what = "the host's; of a thread: its creator is noted"),
 	CALL(exit, .fn = emu_exit, .what = "the host's; the thread is forgotten"),
