@@ -102,19 +102,17 @@ static void affinity(void)
 	CHECK(set(1, 8) != 0, "init is not ours");
 }
 
-static unsigned int libc_cpu;
-
 /* All ways of asking agree, and nothing moves a thread but a new mask. */
 static void getcpu_ways(void)
 {
 	unsigned int first = cpu_now();
 
 	for (int i = 0; i < 200; i++) {
-		unsigned int cpu, node;
+		unsigned int cpu = 0, node = 0;
+		int libc_cpu = sched_getcpu();
 
-		libc_cpu = (unsigned int)sched_getcpu();
-		CHECK(!getcpu(&cpu, &node) && cpu == first && libc_cpu == first, "%u %u %u", first, cpu,
-		      libc_cpu);
+		CHECK(!syscall(SYS_getcpu, &cpu, &node, NULL) && cpu == first && libc_cpu == (int)first,
+		      "%u %u %d", first, cpu, libc_cpu);
 		CHECK(node == first / 80, "node %u of CPU %u", node, cpu);
 		if (failures)
 			return;

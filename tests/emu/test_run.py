@@ -1,0 +1,233 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""`manycore run` by its own promises, in both views: calls and their errors (probe.c), files by every way of opening
+them, hot-plug, exit status, descriptors, options. Clients, recordings, consistency and stress have tests of their own."""
+import os, signal, subprocess, sys, unittest
+import mctest
+
+HERE = os.path.join(mctest.BUILD, "tests", "emu")
+MACHINE = ["--smp", "160,sockets=2,cores=40,threads=2", "--nodes", "2", "--mem", "64G"]
+
+FILES = r'''
+import ctypes, os, sys, threading, time
+def text(path, **more):
+    with open(path, **more) as f:
+        return f.read()
+def field(s, name):
+    return [l.split(None, 1)[1].strip() for l in s.splitlines() if l.startswith(name + ":")][0]
+online = "/sys/devices/system/cpu/online"
+assert text(online) == "0-159\n", text(online)
+assert text("/sys/devices/system/../system//cpu/./online") == "0-159\n"
+node = os.open("/sys/devices/system/node", os.O_RDONLY | os.O_DIRECTORY)
+assert sorted(n for n in os.listdir(node) if n.startswith("node")) == ["node0", "node1"]
+def at(path, dir):
+    return text(path, opener=lambda p, f: os.open(p, f, dir_fd=dir))
+assert at("node1/cpulist", node) == "80-159\n"
+assert at("../cpu/present", node) == "0-159\n"
+one = os.open("node1", os.O_RDONLY, dir_fd=node)
+assert at("distance", one) == "20 10\n"
+assert os.stat("node1/cpumap", dir_fd=node).st_mode & 0o444 == 0o444
+assert os.path.isdir("/sys/devices/system/cpu/cpu159/topology")
+assert not os.path.exists("/sys/devices/system/cpu/cpu160")
+assert os.path.realpath("/sys/bus/cpu/devices/cpu7") == "/sys/devices/system/cpu/cpu7"
+assert os.readlink("/sys/devices/system/cpu/cpu90/node1") == "../../node/node1"
+assert text("/sys/devices/system/cpu/cpu90/node1/cpulist") == "80-159\n"
+os.chdir("/proc/self")
+for path in "/proc/self/status", "/proc/thread-self/status", f"/proc/{os.getpid()}/status", "status", \
+            f"/proc/{os.getpid()}/task/{os.getpid()}/status", f"/proc/{os.getppid()}/status":
+    assert field(text(path), "Cpus_allowed_list") == "0-159", path
+    assert field(text(path), "Mems_allowed_list") == "0-1", path
+def thread(out):
+    os.sched_setaffinity(0, {123})
+    out.append(field(text("/proc/thread-self/status"), "Cpus_allowed_list"))
+    out.append(field(text(f"/proc/self/task/{threading.get_native_id()}/status"), "Cpus_allowed_list"))
+    out.append(field(text("/proc/self/status"), "Cpus_allowed_list"))
+    out.append(text("/proc/thread-self/stat").rsplit(")", 1)[1].split()[36])
+out = []
+t = threading.Thread(target=thread, args=(out,)); t.start(); t.join()
+assert out == ["123", "123", "0-159", "123"], out
+how = (ctypes.c_uint64 * 3)(os.O_RDONLY, 0, 0)
+fd = ctypes.CDLL(None).syscall(437, -100, online.encode(), how, 24)
+assert fd >= 0 and os.read(fd, 100) == b"0-159\n", "openat2"
+fd = os.open("/proc/stat", os.O_RDONLY)
+first = os.read(fd, 1 << 20)
+assert first.count(b"\ncpu") == 160
+end = time.time() + 10
+while time.time() < end:
+    again = os.pread(fd, 1 << 20, 0)
+    if again and again != first:
+        break
+    time.sleep(0.1)
+assert again != first, "/proc/stat does not move on"
+assert text("/proc/cpuinfo").count("processor\t") == 160
+try:
+    os.open(online, os.O_WRONLY)
+    assert os.getuid() == 0, "a read-only file was opened for writing"
+except PermissionError:
+    pass
+print("ok")
+'''
+
+PLUG = r'''
+import os
+def text(path):
+    with open(path) as f:
+        return f.read().strip()
+def plug(cpu, how):
+    with open(f"/sys/devices/system/cpu/cpu{cpu}/online", "w") as f:
+        f.write(how)
+cpu = "/sys/devices/system/cpu/"
+os.sched_setaffinity(0, {4, 5, 6})
+plug(5, "0")
+assert text(cpu + "online") == "0-4,6-159" and text(cpu + "offline") == "5"
+assert os.sched_getaffinity(0) == {4, 6}
+assert not os.path.exists(cpu + "cpu5/topology") and text(cpu + "cpu5/online") == "0"
+assert text("/sys/devices/system/node/node0/cpulist") == "0-4,6-79"
+assert os.sysconf("SC_NPROCESSORS_ONLN") == 159 and os.sysconf("SC_NPROCESSORS_CONF") == 160
+try:
+    os.sched_setaffinity(0, {5})
+    assert False, "bound to a CPU that is offline"
+except OSError:
+    pass
+plug(4, "0\n"); plug(6, "0")
+assert len(os.sched_getaffinity(0)) == 157
+plug(5, "1")
+assert os.sched_getaffinity(0) == {5}
+assert text(cpu + "cpu5/topology/thread_siblings_list") == "5"
+with open("/proc/sys/kernel/numa_balancing", "r+") as f:
+    assert f.read() == "1\n"
+    f.seek(0); f.write("0\n")
+assert text("/proc/sys/kernel/numa_balancing") == "0"
+print("ok")
+'''
+
+
+class Common:
+    def setUp(self):
+        super().setUp()
+        self.uid = mctest.NOBODY if os.getuid() == 0 else None
+
+    def run_it(self, *args, **more):
+        return mctest.manycore("run", "--view=" + self.view, *args, uid=more.pop("uid", self.uid), **more)
+
+    def probe(self, *what, kind="probe"):
+        self.ok(self.run_it(*MACHINE, "--", os.path.join(HERE, kind), *what))
+
+    def test_probe(self):
+        self.probe("affinity", "getcpu", "inherit", "storm", "threads", "memory")
+
+    def test_probe_static(self):
+        if not os.path.exists(os.path.join(HERE, "probe_static")):
+            mctest.skip("static-libc", "no static libc to link with")
+        self.probe("affinity", "getcpu", "inherit", "memory", kind="probe_static")
+
+    def test_files(self):
+        r = self.run_it(*MACHINE, "--", sys.executable, "-c", FILES)
+        self.assertEqual(r.out, "ok\n", repr(r))
+
+    def test_hotplug(self):
+        r = self.run_it(*MACHINE, "--", sys.executable, "-c", PLUG)
+        self.assertEqual(r.out, "ok\n", repr(r))
+
+    def test_as_root(self):
+        if os.getuid():
+            mctest.skip("root", "run as an ordinary user")
+        for program in FILES, PLUG:
+            r = self.run_it(*MACHINE, "--", sys.executable, "-c", program, uid=None)
+            self.assertEqual(r.out, "ok\n", repr(r))
+
+    def test_status(self):
+        for code in 0, 1, 77, 125, 255:
+            self.ok(self.run_it("--smp", "2", "sh", "-c", f"exit {code}"), code)
+        self.ok(self.run_it("--smp", "2", "/nowhere/x"), 127)
+        self.ok(self.run_it("--smp", "2", "/etc/passwd"), 126)
+        self.ok(self.run_it("--smp", "0", "true"), 125)
+        for sig in signal.SIGTERM, signal.SIGKILL, signal.SIGSEGV:
+            self.ok(self.run_it("--smp", "2", "sh", "-c", f"kill -{int(sig)} $$"), -sig)
+
+    def test_descriptors(self):
+        """The command has what it was given and nothing else; a pipe's other side sees its end when the command closes it."""
+        r, w = os.pipe()
+        out = self.run_it("--smp", "2", "sh", "-c", f"echo given >&{w}; ls /proc/self/fd", pass_fds=(w,))
+        os.close(w)
+        with os.fdopen(r) as f:
+            self.assertEqual(f.read(), "given\n")
+        self.assertEqual(out.out.split(), ["0", "1", "2", "3", str(w)] if w != 3 else ["0", "1", "2", "3", "4"])
+        p = subprocess.Popen([mctest.MANYCORE, "run", "--view=" + self.view, "--smp", "2", "sh", "-c", "exec >&-; sleep 20"],
+                             stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
+        self.addCleanup(p.wait)
+        self.addCleanup(p.kill)
+        self.assertEqual(p.stdout.read(), b"")
+        self.assertIsNone(p.poll(), "the end of the output came with the command's own")
+        p.stdout.close()
+
+    def test_stdin(self):
+        self.assertEqual(self.run_it("--smp", "2", "cat", input="through\n").out, "through\n")
+
+    def test_cpus(self):
+        def mask(*args):
+            return self.ok(self.run_it(*MACHINE, *args, "--", "sh", "-c", "taskset -pc $$")).out.split()[-1]
+
+        mctest.need("taskset")
+        self.assertEqual(mask("-C", "3,5-7"), "3,5-7")
+        self.assertEqual(mask("--physcpubind=!0-157"), "158,159")
+        self.assertEqual(mask("--cpunodebind=1"), "80-159")
+        self.assertEqual(mask("-N", "all"), "0-159")
+        self.ok(self.run_it(*MACHINE, "-C", "160", "true"), 125)
+
+    def test_seed(self):
+        def cpu(seed):
+            return self.run_it(*MACHINE, "--seed", str(seed), sys.executable, "-c",
+                               "import ctypes; print(ctypes.CDLL(None).sched_getcpu())").out
+
+        self.assertEqual(cpu(1), cpu(1))
+        self.assertGreater(len({cpu(s) for s in range(4)}), 1)
+
+    def test_trace(self):
+        path = os.path.join(self.dir, "trace")
+        self.ok(mctest.manycore("run", "--view=" + self.view, *MACHINE, "--trace=" + path, "taskset", "-c", "9", "true"))
+        with open(path) as f:
+            lines = f.read()
+        self.assertRegex(lines, r"\[\d+\] sched_setaffinity\(0, \d+, 9\) = 0")
+
+    def test_strict(self):
+        self.assertEqual(self.ok(self.run_it(*MACHINE, "--strict", "nproc")).out, "160\n")
+
+    def test_verbose(self):
+        self.assertIn("view: " + self.view, self.run_it("-v", *MACHINE, "true").err)
+
+    def test_residue(self):
+        self.ok(self.run_it(*MACHINE, "sh", "-c", "ls -R /sys/devices/system/node >/dev/null"))
+        left = [n for n in os.listdir("/dev/shm") if n.startswith("manycore.")]
+        mine = [n for n in left if not os.path.exists("/proc/" + n.split(".")[1])]
+        self.assertEqual(mine, [])
+
+
+class Namespace(Common, mctest.TestCase):
+    view = "namespace"
+
+
+class Calls(Common, mctest.TestCase):
+    view = "calls"
+
+
+class Auto(mctest.TestCase):
+    """A host that forbids namespaces: the other view is taken by itself, and --view=namespace says what is missing."""
+
+    def test_denied(self):
+        deny = os.path.join(HERE, "deny")
+        uid = mctest.NOBODY if os.getuid() == 0 else None
+        cmd = [deny, mctest.MANYCORE, "run", "-v", *MACHINE]
+        r = self.ok(mctest.execute(cmd + ["nproc"], uid=uid))
+        self.assertEqual(r.out, "160\n")
+        self.assertIn("view: calls", r.err)
+        r = self.ok(mctest.execute(cmd + ["--view=namespace", "nproc"], uid=uid), 125)
+        self.assertIn("--view=calls", r.err)
+
+    def test_environment(self):
+        r = self.ok(mctest.manycore("run", "nproc", "--all", env={"MANYCORE_MACHINE": "pi5"}))
+        self.assertEqual(r.out, "4\n")
+
+
+if __name__ == "__main__":
+    mctest.main()
