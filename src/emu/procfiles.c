@@ -179,16 +179,21 @@ static const char *split(const char *path, pid_t *tid)
 	return *end == '/' && !strchr(end + 1, '/') ? end + 1 : NULL;
 }
 
-static int render_task(struct emu *emu, struct emu_task *task, const char *path, const char *name,
-		       struct mc_text *out)
+/* `task` NULL: a process outside of the tree, which on this machine may run anywhere. */
+static int render_task(struct emu *emu, struct emu_task *task, pid_t tid, const char *path,
+		       const char *name, struct mc_text *out)
 {
-	struct mc_render_task of = { .allowed = task->allowed, .cpu = (int)task->cpu,
-				     .mems = mc_topology_nodes_allowed(emu_topology(emu)) };
+	const struct mc_topology *topo = emu_topology(emu);
+	const struct mc_cpumask *online = mc_topology_online(topo);
+	struct mc_render_task of = { .mems = mc_topology_nodes_allowed(topo) };
 	struct mc_text host = { 0 };
 	int rc;
 
 	if (!strcmp(name, "numa_maps"))
-		return emu_policy_numa_maps ? emu_policy_numa_maps(emu, task, out) : -ENOSYS;
+		return task && emu_policy_numa_maps ? emu_policy_numa_maps(emu, task, out) : -ENOSYS;
+	of.allowed = task ? task->allowed : mc_topology_possible(topo);
+	of.cpu = (int)(task ? task->cpu :
+			      mc_cpumask_nth((unsigned int)tid % mc_cpumask_weight(online), online));
 	rc = read_host(path, &host);
 	if (!rc && !strcmp(name, "status"))
 		rc = mc_render_status(emu->render, host.data, host.len, &of, out);
@@ -214,9 +219,7 @@ int emu_proc_open(struct emu_call *call, const char *path, int flags, int *fd)
 	    (strcmp(name, "status") && strcmp(name, "stat") && strcmp(name, "numa_maps")))
 		return 1;
 	task = emu_task_find(call, tid);
-	if (!task)
-		return 1;
-	if (render_task(call->emu, task, path, name, &text) < 0) {
+	if (render_task(call->emu, task, tid, path, name, &text) < 0) {
 		mc_text_free(&text);
 		return 1;
 	}
