@@ -41,6 +41,22 @@ static void do_as(int sig)
 	sigprocmask(SIG_BLOCK, &one, NULL);
 }
 
+/*
+ * Stops with the command. A shell inside is a process group of its own, which had the terminal: the shell outside gives
+ * that to our group when it continues the job, and we pass it on.
+ */
+static void stop_as(int sig)
+{
+	int tty = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
+	pid_t group = tty >= 0 ? tcgetpgrp(tty) : -1;
+
+	do_as(sig);
+	if (group > 0 && group != getpgrp() && tcgetpgrp(tty) == getpgrp())
+		(void)tcsetpgrp(tty, group);
+	if (tty >= 0)
+		close(tty);
+}
+
 static int mirror(int status)
 {
 	struct rlimit none = { 0, 0 };
@@ -90,7 +106,7 @@ static void take_message(struct waiter *w)
 		w->command = msg.status;
 		break;
 	case EMU_MSG_STOPPED:
-		do_as(msg.status);
+		stop_as(msg.status);
 		break;
 	case EMU_MSG_FAIL:
 		fprintf(stderr, "manycore run: %s\n", msg.text);

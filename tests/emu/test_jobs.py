@@ -65,7 +65,7 @@ class Common:
         t = self.t
         t.say(self.run_it + "cat &\n", "outer> ")
         t.say("wait %1; jobs\n", r"Stopped.*\r\n")
-        t.say("fg\n", "cat\r\n")
+        t.say("fg\n", r"fg\r\n.*cat\r\n")
         t.say("hello\n", "hello\r\nhello\r\n")
         t.say("\x04", "outer> ")
 
