@@ -36,5 +36,7 @@ for name, fn, needs, nightly, feature, root in frame.CLIENTS:
         for cls in (Namespace, Calls):
             setattr(cls, "test_" + name, method(fn, needs, feature, root))
 
+del cls      # unittest would take it for one more class
+
 if __name__ == "__main__":
     mctest.main()

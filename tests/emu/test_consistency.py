@@ -51,5 +51,7 @@ for name, machine in MACHINES.items():
     for cls in (Namespace, Calls):
         setattr(cls, "test_" + name, lambda self, machine=machine: self.check(machine))
 
+del cls      # unittest would take it for one more class
+
 if __name__ == "__main__":
     mctest.main()

@@ -178,5 +178,7 @@ for path in sorted(glob.glob(os.path.join(MACHINES, "*.tgz"))):
     for cls in (Namespace, Calls):
         setattr(cls, name, lambda self, path=path: self.compare(path))
 
+del cls      # unittest would take it for one more class
+
 if __name__ == "__main__":
     mctest.main()
