@@ -30,7 +30,7 @@ def coreutils(host):
     host.equal(host.run("getconf _NPROCESSORS_ONLN; getconf _NPROCESSORS_CONF"), "512\n512\n")
     host.equal(host.run("taskset", "-c", "5,300-310", "nproc"), "12\n")
     host.matches(host.run("taskset -pc $$"), r"current affinity list: 0-511\n")
-    host.equal(host.run("sleep 5 & taskset -pc 77 $! >/dev/null; grep Cpus_allowed_list /proc/$!/status; kill $!"),
+    host.equal(host.run("sleep 5 & taskset -pc 77 $! >/dev/null; sed -n /Cpus_allowed_list/p /proc/$!/status; kill $!"),
                "Cpus_allowed_list:\t77\n")
 
 
