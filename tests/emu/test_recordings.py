@@ -46,6 +46,7 @@ DROPPED = {
     "ls-*": [
         (r" \.\.?$", "the folder's own and its parent's lines"),
         (r"^total", "blocks"),
+        (r" (firmware_node|of_node) -> ", "links to the firmware's description of the machine, which is not shown"),
     ],
 }
 

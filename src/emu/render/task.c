@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* task.c - a process's own files: the host's text with the emulated CPUs and nodes written into it. */
+/* task.c - a process's own files: the host's text with the emulated CPUs and nodes written into it.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include "impl.h"
@@ -11,8 +12,29 @@ static bool starts(const char *line, size_t len, const char *key)
 	return len >= n && !memcmp(line, key, n);
 }
 
+/* Mems_allowed is as wide as the kernel's limit of nodes, from which libnuma takes it; masks may be
+ * narrower. */
+static void put_mems(struct mc_render *render, struct mc_text *out, const struct mc_cpumask *mems)
+{
+	struct mc_topology *topo = mc_render_topology(render);
+	struct mc_cpumask *wide = mc_cpumask_alloc_bits(mc_topology_max_numnodes(topo));
+	unsigned int node;
+
+	if (wide) {
+		mc_for_each_cpu (node, mems)
+			if (node < mc_topology_max_numnodes(topo))
+				mc_cpumask_set(wide, node);
+		mc_text_mask(out, wide);
+	} else {
+		out->failed = true;
+	}
+	mc_cpumask_free(wide);
+	mc_topology_put(topo);
+}
+
 /* True when the line was replaced. */
-static bool put_line(struct mc_text *out, const char *line, size_t len, const struct mc_render_task *task)
+static bool put_line(struct mc_render *render, struct mc_text *out, const char *line, size_t len,
+		     const struct mc_render_task *task)
 {
 	static const char cpus[] = "Cpus_allowed:\t", cpu_list[] = "Cpus_allowed_list:\t";
 	static const char mems[] = "Mems_allowed:\t", mem_list[] = "Mems_allowed_list:\t";
@@ -36,31 +58,33 @@ static bool put_line(struct mc_text *out, const char *line, size_t len, const st
 	mc_text_add(out, key, strlen(key));
 	if (list)
 		mc_text_list(out, mask);
+	else if (key == mems)
+		put_mems(render, out, mask);
 	else
 		mc_text_mask(out, mask);
 	mc_text_add(out, "\n", 1);
 	return true;
 }
 
-int mc_render_status(struct mc_render *render, const char *host, size_t len, const struct mc_render_task *task,
-		     struct mc_text *out)
+int mc_render_status(struct mc_render *render, const char *host, size_t len,
+		     const struct mc_render_task *task, struct mc_text *out)
 {
 	const char *end = host + len, *stop;
 
-	(void)render;
 	while (host < end) {
 		stop = memchr(host, '\n', (size_t)(end - host));
 		stop = stop ? stop + 1 : end;
-		if (!put_line(out, host, (size_t)(stop - host), task))
+		if (!put_line(render, out, host, (size_t)(stop - host), task))
 			mc_text_add(out, host, (size_t)(stop - host));
 		host = stop;
 	}
 	return out->failed ? -ENOMEM : 0;
 }
 
-/* The 39th field; the name in parentheses may hold blanks and parentheses, so fields count from its last ')'. */
-int mc_render_stat_line(struct mc_render *render, const char *host, size_t len, const struct mc_render_task *task,
-			struct mc_text *out)
+/* The 39th field; the name in parentheses may hold blanks and parentheses, so fields count from its
+ * last ')'. */
+int mc_render_stat_line(struct mc_render *render, const char *host, size_t len,
+			const struct mc_render_task *task, struct mc_text *out)
 {
 	const char *pos = memrchr(host, ')', len), *end = host + len;
 	unsigned int field = 2;

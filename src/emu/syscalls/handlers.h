@@ -23,6 +23,10 @@ int64_t emu_faccessat(struct emu_call *call);
 int64_t emu_faccessat2(struct emu_call *call);
 int64_t emu_readlink(struct emu_call *call);
 int64_t emu_readlinkat(struct emu_call *call);
+int64_t emu_getxattr(struct emu_call *call);
+int64_t emu_lgetxattr(struct emu_call *call);
+int64_t emu_listxattr(struct emu_call *call);
+int64_t emu_llistxattr(struct emu_call *call);
 /* thread.c */
 int64_t emu_set_tid_address(struct emu_call *call);
 int64_t emu_clone(struct emu_call *call);

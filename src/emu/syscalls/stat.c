@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * stat.c - stat, access, readlink and their kin on paths of the machine. Seen only where the tree is made on first need.
+ * stat.c - stat, access, readlink and their kin on paths of the machine. Seen only where the tree
+ * is made on first need.
  *
- * Where the namespace view covers the path, the file is made and the host's kernel goes on; in the calls view the private
- * tree's file is asked and its answer written to the caller.
+ * Where the namespace view covers the path, the file is made and the host's kernel goes on; in the
+ * calls view the private tree's file is asked and its answer written to the caller.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -40,7 +41,8 @@ static int64_t do_stat(struct emu_call *call, int dirfd, uint64_t where, uint64_
 		return rc;
 	if (fstatat(call->emu->tree, path + 1, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
-	return emu_write(call, to, &st, sizeof(st)); /* glibc's is the kernel's on 64-bit machines */
+	return emu_write(call, to, &st,
+			 sizeof(st)); /* glibc's is the kernel's on 64-bit machines */
 }
 
 int64_t emu_stat(struct emu_call *call)
@@ -63,7 +65,8 @@ int64_t emu_statx(struct emu_call *call)
 	char path[EMU_PATH_MAX];
 	struct statx stx;
 	int flags = (int)call->arg[2];
-	int64_t rc = find(call, (int)call->arg[0], call->arg[1], !(flags & AT_SYMLINK_NOFOLLOW), path);
+	int64_t rc =
+		find(call, (int)call->arg[0], call->arg[1], !(flags & AT_SYMLINK_NOFOLLOW), path);
 
 	if (rc)
 		return rc;
@@ -86,7 +89,8 @@ static int64_t do_access(struct emu_call *call, int dirfd, uint64_t where, int m
 	if (fstatat(call->emu->tree, path + 1, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
 	/* By the mode bits alone: who runs the machine owns it. */
-	if (S_ISLNK(st.st_mode) || ((st.st_mode >> 6) & 7 & (unsigned int)mode) == (unsigned int)mode)
+	if (S_ISLNK(st.st_mode) ||
+	    ((st.st_mode >> 6) & 7 & (unsigned int)mode) == (unsigned int)mode)
 		return 0;
 	return -EACCES;
 }
@@ -103,7 +107,8 @@ int64_t emu_faccessat(struct emu_call *call)
 
 int64_t emu_faccessat2(struct emu_call *call)
 {
-	return do_access(call, (int)call->arg[0], call->arg[1], (int)call->arg[2], (int)call->arg[3]);
+	return do_access(call, (int)call->arg[0], call->arg[1], (int)call->arg[2],
+			 (int)call->arg[3]);
 }
 
 static int64_t do_readlink(struct emu_call *call, int dirfd, uint64_t where, uint64_t to, int size)
@@ -133,4 +138,36 @@ int64_t emu_readlink(struct emu_call *call)
 int64_t emu_readlinkat(struct emu_call *call)
 {
 	return do_readlink(call, (int)call->arg[0], call->arg[1], call->arg[2], (int)call->arg[3]);
+}
+
+/*
+ * Extended attributes: sysfs files have none that an ordinary host shows. ls -l asks for each file,
+ * and a file that is not made yet must not look missing.
+ */
+static int64_t do_xattr(struct emu_call *call, bool follow, int64_t answer)
+{
+	char path[EMU_PATH_MAX];
+	int64_t rc = find(call, AT_FDCWD, call->arg[0], follow, path);
+
+	return rc ? rc : answer;
+}
+
+int64_t emu_getxattr(struct emu_call *call)
+{
+	return do_xattr(call, true, -EOPNOTSUPP);
+}
+
+int64_t emu_lgetxattr(struct emu_call *call)
+{
+	return do_xattr(call, false, -EOPNOTSUPP);
+}
+
+int64_t emu_listxattr(struct emu_call *call)
+{
+	return do_xattr(call, true, 0);
+}
+
+int64_t emu_llistxattr(struct emu_call *call)
+{
+	return do_xattr(call, false, 0);
 }
