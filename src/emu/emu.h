@@ -169,6 +169,9 @@ __attribute__((weak)) void emu_policy_live(struct emu *emu, struct mc_render_liv
 /* Text of /proc/TGID/numa_maps of a process of the tree from the host's: 0, or -errno to show the host's. Locked. */
 __attribute__((weak)) int emu_policy_numa_maps(struct emu *emu, struct emu_task *task, struct mc_text *out);
 
+/* What was written to /sys/kernel/mm/mempolicy/weighted_interleave/nodeN: 0 or -EINVAL. */
+__attribute__((weak)) int emu_policy_set_weight(struct emu *emu, unsigned int node, const char *text, size_t len);
+
 /* Private to the family, one pointer a run: its own state. */
 void **emu_policy_state(struct emu *emu);
 

@@ -1,23 +1,29 @@
 // SPDX-License-Identifier: MIT
 /*
- * hotplug.c - writing cpuN/online inside. The caller gets the writing end of a pipe; every answered call first applies
- * what has been written, so whoever asks afterwards sees it done. The error of a write that the kernel would refuse
- * (EBUSY for the last CPU) can't be told through a pipe (limits.md).
+ * hotplug.c - writing cpuN/online, or a node's interleave weight, inside. The caller gets the
+ * writing end of a pipe; every answered call first applies what has been written, so whoever asks
+ * afterwards sees it done. The error of a write that the kernel would refuse (EBUSY for the last
+ * CPU) can't be told through a pipe (limits.md).
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 #include "emu/internal.h"
 
 struct emu_plug {
 	struct emu_plug *next;
-	unsigned int cpu;
+	unsigned int number;
+	void (*apply)(struct emu *emu, unsigned int number, const char *text, ssize_t len);
 	int fd;
 };
 
-int emu_plug_open(struct emu *emu, unsigned int cpu)
+static int open_plug(struct emu *emu, unsigned int number,
+		     void (*apply)(struct emu *emu, unsigned int number, const char *text,
+				   ssize_t len))
 {
 	struct emu_plug *plug = malloc(sizeof(*plug));
 	int ends[2];
@@ -27,7 +33,8 @@ int emu_plug_open(struct emu *emu, unsigned int cpu)
 		return -ENOMEM;
 	}
 	fcntl(ends[0], F_SETFL, O_NONBLOCK);
-	plug->cpu = cpu;
+	plug->number = number;
+	plug->apply = apply;
 	plug->fd = ends[0];
 	pthread_mutex_lock(&emu->plug_lock);
 	plug->next = emu->plugs;
@@ -47,6 +54,48 @@ static void apply(struct emu *emu, unsigned int cpu, const char *text, ssize_t l
 		emu_trace(emu, "cpu%u/online <- %.*s = %d", cpu, len > 0 ? 1 : 0, text, rc);
 }
 
+int emu_plug_open(struct emu *emu, unsigned int cpu)
+{
+	return open_plug(emu, cpu, apply);
+}
+
+/* The file in the tree: a new one in its place, since equal files share an inode. */
+static void show_weight(struct emu *emu, unsigned int node)
+{
+	char path[128], tmp[160];
+	struct mc_text text = { 0 };
+	int fd;
+
+	snprintf(path, sizeof(path), "/sys/kernel/mm/mempolicy/weighted_interleave/node%u", node);
+	snprintf(tmp, sizeof(tmp), "%s.new", path + 1);
+	if (!mc_render_read(emu->render, path, &text)) {
+		fd = openat(emu->tree, tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+		if (fd >= 0) {
+			(void)!write(fd, text.data, text.len);
+			close(fd);
+			renameat(emu->tree, tmp, emu->tree, path + 1);
+		}
+	}
+	mc_text_free(&text);
+}
+
+static void apply_weight(struct emu *emu, unsigned int node, const char *text, ssize_t len)
+{
+	int rc = emu_policy_set_weight ? emu_policy_set_weight(emu, node, text, (size_t)len)
+				       : -ENOSYS;
+
+	if (!rc)
+		show_weight(emu, node);
+	if (emu_tracing(emu))
+		emu_trace(emu, "weighted_interleave/node%u <- %.*s = %d", node,
+			  (int)strcspn(text, "\n"), text, rc);
+}
+
+int emu_plug_open_weight(struct emu *emu, unsigned int node)
+{
+	return open_plug(emu, node, apply_weight);
+}
+
 void emu_plug_drain(struct emu *emu)
 {
 	pthread_mutex_lock(&emu->plug_lock);
@@ -55,8 +104,10 @@ void emu_plug_drain(struct emu *emu)
 		char text[64];
 		ssize_t n;
 
-		while ((n = read(plug->fd, text, sizeof(text))) > 0)
-			apply(emu, plug->cpu, text, n);
+		while ((n = read(plug->fd, text, sizeof(text) - 1)) > 0) {
+			text[n] = '\0';
+			plug->apply(emu, plug->number, text, n);
+		}
 		if (n == 0 || errno != EAGAIN) {
 			*at = plug->next;
 			close(plug->fd);

@@ -126,6 +126,7 @@ int emu_set_online(struct emu *emu, unsigned int cpu, bool online);
 /* hotplug.c: descriptors that programs write to. */
 struct emu_plug;
 int emu_plug_open(struct emu *emu, unsigned int cpu);
+int emu_plug_open_weight(struct emu *emu, unsigned int node);
 void emu_plug_drain(struct emu *emu);
 
 /* view/namespace.c: run by the child. 0 with the root folder in *root, or -errno with *step. */

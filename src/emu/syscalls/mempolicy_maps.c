@@ -230,9 +230,50 @@ static void node_counters(void *arg, unsigned int node, struct mc_node_counters 
 		*counters = state->counters[node];
 }
 
+/* ---- weights
+ * -------------------------------------------------------------------------------------------------------------------------
+ */
+
+static const char weights[] = "/sys/kernel/mm/mempolicy/weighted_interleave/node";
+
+static int value(void *arg, const char *path, struct mc_text *out)
+{
+	struct mp_state *state = mp_state(arg);
+	unsigned long node;
+	char *end;
+
+	if (!state || strncmp(path, weights, sizeof(weights) - 1))
+		return -ENOENT;
+	node = strtoul(path + sizeof(weights) - 1, &end, 10);
+	if (*end || node >= state->machine->nr_node_ids)
+		return -ENOENT;
+	mc_text_printf(out, "%u\n", state->machine->weight[node]);
+	return 0;
+}
+
+/* node_store(): 1 to 255; 0 or nothing is the default, 1. */
+int emu_policy_set_weight(struct emu *emu, unsigned int node, const char *text, size_t len)
+{
+	struct mp_state *state = mp_state(emu);
+	unsigned long weight;
+	char *end;
+
+	(void)len;
+	if (!state || node >= state->machine->nr_node_ids)
+		return -ENOENT;
+	errno = 0;
+	weight = strtoul(text, &end, 0);
+	if (errno || *text == '-' || weight > 255 || (*end && strcmp(end, "\n")) ||
+	    (end == text && *text != '\n' && *text))
+		return -EINVAL;
+	state->machine->weight[node] = (uint8_t)(weight ? weight : 1);
+	return 0;
+}
+
 void emu_policy_live(struct emu *emu, struct mc_render_live *live)
 {
 	live->arg = emu;
 	live->node_usage = node_usage;
 	live->node_counters = node_counters;
+	live->value = value;
 }

@@ -15,17 +15,28 @@
 #include "emu/internal.h"
 #include "emu/syscalls/handlers.h"
 
-/* N of ".../cpu/cpuN/online", or -1. */
-static long online_file(const char *path)
+/* N of a path of the form TOP N TAIL, or -1. */
+static long number_in(const char *path, const char *top, const char *tail)
 {
-	static const char top[] = "/sys/devices/system/cpu/cpu";
+	size_t len = strlen(top);
 	char *end;
-	long cpu;
+	long n;
 
-	if (strncmp(path, top, sizeof(top) - 1))
+	if (strncmp(path, top, len) || path[len] < '0' || path[len] > '9')
 		return -1;
-	cpu = strtol(path + sizeof(top) - 1, &end, 10);
-	return end > path + sizeof(top) - 1 && !strcmp(end, "/online") ? cpu : -1;
+	n = strtol(path + len, &end, 10);
+	return !strcmp(end, tail) ? n : -1;
+}
+
+/* Files that can be written: a descriptor whose text is applied, or -1. */
+static int open_plug(struct emu *emu, const char *path)
+{
+	long n = number_in(path, "/sys/devices/system/cpu/cpu", "/online");
+
+	if (n >= 0)
+		return emu_plug_open(emu, (unsigned int)n);
+	n = number_in(path, "/sys/kernel/mm/mempolicy/weighted_interleave/node", "");
+	return n >= 0 ? emu_plug_open_weight(emu, (unsigned int)n) : -1;
 }
 
 static bool writes(int flags)
@@ -36,13 +47,13 @@ static bool writes(int flags)
 static int64_t open_tree(struct emu_call *call, const char *path, int flags)
 {
 	struct emu *emu = call->emu;
-	long cpu = writes(flags) ? online_file(path) : -1;
 	int rc = emu_tree_ensure(emu, path, true);
 	int fd;
 
-	if (cpu >= 0 && faccessat(emu->tree, path + 1, F_OK, AT_SYMLINK_NOFOLLOW) == 0) {
-		fd = emu_plug_open(emu, (unsigned int)cpu);
-		return fd < 0 ? fd : emu_answer_fd(call, fd, flags);
+	if (writes(flags) && faccessat(emu->tree, path + 1, F_OK, AT_SYMLINK_NOFOLLOW) == 0) {
+		fd = open_plug(emu, path);
+		if (fd != -1)
+			return fd < 0 ? fd : emu_answer_fd(call, fd, flags);
 	}
 	if (emu_path_mounted(emu, path))
 		return EMU_CONTINUE;

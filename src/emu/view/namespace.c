@@ -18,6 +18,7 @@
 const char *const emu_roots[] = { "/sys/devices/system/cpu",    "/sys/devices/system/node",
 				  "/sys/devices/system/memory", "/sys/bus/cpu",
 				  "/sys/bus/node",              "/sys/bus/memory",
+				  "/sys/kernel/mm/mempolicy",
 				  NULL };
 
 static int write_text(const char *path, const char *text)
@@ -85,7 +86,7 @@ static int bind_roots(struct emu *emu, const char *stage)
 
 int emu_view_namespace(struct emu *emu, int *root, const char **step)
 {
-	static const char stage[] = "/sys/kernel"; /* any folder that is always there and not one of ours */
+	static const char stage[] = "/sys/module"; /* any folder that is always there and not one of ours */
 	int rc;
 
 	*step = "making a mount namespace";
