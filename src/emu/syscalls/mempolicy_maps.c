@@ -84,7 +84,7 @@ static void put_line(struct mc_text *out, const struct line *line, const struct 
 
 	mc_text_printf(out, "%08llx ", (unsigned long long)line->start);
 	pol_text(out, pol);
-	if (vma->ino) {
+	if (vma->kind == MP_FILE || vma->kind == MP_SHMEM) {
 		mc_text_printf(out, " file=");
 		put_path(out, name);
 	} else if (vma->heap) {

@@ -108,7 +108,8 @@ static bool starts(const char *name, const char *with)
 
 static void classify(struct mp_vma *vma, const char *name)
 {
-	vma->kind = vma->ino ? MP_FILE : MP_ANON;
+	/* A System V segment's inode is its id, which may be 0. */
+	vma->kind = vma->ino || vma->dev ? MP_FILE : MP_ANON;
 	if (starts(name, "[vvar") || starts(name, "[vsyscall]"))
 		vma->kind = MP_SPECIAL;
 	else if (starts(name, "[heap]"))
