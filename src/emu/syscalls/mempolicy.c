@@ -510,7 +510,8 @@ int64_t emu_mremap(struct emu_call *call)
 
 	if (!state || !mm || !mm->asked || !call->arg[1] || !call->arg[2])
 		return EMU_CONTINUE;
-	/* Policies split mappings: a range over two of them can't be moved or grown (Linux 6.12). The host's are not split. */
+	/* Policies split mappings: a range over two of them can't be moved or grown (Linux 6.12).
+	 * The host's are not split. */
 	if (over_policies(mm, call->arg[0], call->arg[1]))
 		return -EFAULT;
 	emu_settle(call, NULL);

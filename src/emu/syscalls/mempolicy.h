@@ -79,9 +79,9 @@ struct emu_mm {
 	unsigned int nr_family;
 	struct mp_maps seen; /* the mappings at the last settling */
 	struct mp_move move;
-	uint64_t faults;              /* of the process when all of it was settled last */
-	pid_t parent; /* whom it was forked from, 0: nobody */
-	bool asked;   /* something NUMA was ever asked of it: keep its state right */
+	uint64_t faults; /* of the process when all of it was settled last */
+	pid_t parent;    /* whom it was forked from, 0: nobody */
+	bool asked;      /* something NUMA was ever asked of it: keep its state right */
 };
 #define MP_GONE 65533U
 

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: MIT
+/*
+ * mempolicy_gone.c - what is not there any more: mappings that went or moved since the last
+ * settling, and their pages.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include "emu/syscalls/mempolicy_settle.h"
+
+struct forget {
+	struct mp_state *state;
+	struct emu_mm *mm;
+};
+
+static void uncount(void *arg, uint64_t page, unsigned int node)
+{
+	struct forget *f = arg;
+
+	(void)page;
+	if (node < f->state->machine->nr_node_ids)
+		__atomic_sub_fetch(&f->state->used[node], 1, __ATOMIC_RELAXED);
+}
+
+/* Anonymous pages [first, last) are not there any more; those of the family must not come back
+ * either. */
+void mp_forget_pages(struct mp_state *state, struct emu_mm *mm, uint64_t first, uint64_t last)
+{
+	struct forget f = {state, mm};
+
+	if (!mm->nr_family) {
+		pol_pages_forget(&mm->pages, first, last, uncount, &f);
+		return;
+	}
+	for (uint64_t page = first; page < last; page++) {
+		unsigned int own = pol_pages_get(&mm->pages, page);
+		bool inherited = false;
+
+		for (unsigned int i = 0; i < mm->nr_family && !inherited; i++)
+			inherited = pol_pages_get(&mm->family[i]->pages, page) != POL_NO_NODE;
+		if (own != POL_NO_NODE)
+			uncount(&f, page, own);
+		if (inherited || own != POL_NO_NODE)
+			pol_pages_set(&mm->pages, page, inherited ? MP_GONE : POL_NO_NODE);
+	}
+}
+
+void mp_forget(struct mp_state *state, struct emu_mm *mm, uint64_t start, uint64_t end)
+{
+	uint64_t first = start / state->page, last = (end + state->page - 1) / state->page;
+	uint64_t lo = UINT64_MAX, hi = 0;
+
+	pol_ranges_set(&mm->ranges, start, end, NULL);
+	if (mm->nr_family) { /* page by page: only where mappings were */
+		for (size_t i = 0; i < mm->seen.count; i++) {
+			lo = mm->seen.vma[i].start > start ? mm->seen.vma[i].start : start;
+			hi = mm->seen.vma[i].end < end ? mm->seen.vma[i].end : end;
+			if (lo < hi)
+				mp_forget_pages(state, mm, lo / state->page, hi / state->page);
+		}
+		return;
+	}
+	mp_forget_pages(state, mm, first, last);
+}
+
+static bool same_place(const struct mp_vma *a, const struct mp_vma *b, size_t page)
+{
+	if (a->kind != b->kind || a->dev != b->dev || a->ino != b->ino || a->shared != b->shared)
+		return false;
+	return a->kind == MP_ANON || a->index - a->start / page == b->index - b->start / page;
+}
+
+/* Is all of [start, end) mapped? */
+static bool mapped(const struct mp_maps *maps, uint64_t start, uint64_t end)
+{
+	size_t i;
+
+	mp_vma_at(maps, start, &i);
+	for (; i < maps->count && maps->vma[i].start <= start; i++) {
+		start = maps->vma[i].end;
+		if (start >= end)
+			return true;
+	}
+	return false;
+}
+
+/* Where did the mapping go? To the only place of its size (or more, merged) that was not mapped
+ * before. */
+static uint64_t new_place(const struct mp_maps *seen, const struct mp_maps *now, uint64_t len)
+{
+	for (size_t i = 0; i < now->count; i++) {
+		uint64_t at = now->vma[i].start;
+
+		while (at < now->vma[i].end) {
+			size_t next;
+			const struct mp_vma *old = mp_vma_at(seen, at, &next);
+			uint64_t end = now->vma[i].end;
+
+			if (old) {
+				at = old->end;
+				continue;
+			}
+			if (next < seen->count && seen->vma[next].start < end)
+				end = seen->vma[next].start;
+			if (end - at == len)
+				return at;
+			at = end;
+		}
+	}
+	return 0;
+}
+
+/* Ends a mremap() that the host has made since: policies and pages follow, a grown part has its
+ * mapping's policy. */
+static void moved(struct settle *s, const struct mp_maps *now)
+{
+	struct mp_move m = s->mm->move;
+	const uint64_t size = s->state->page;
+	uint64_t len = m.old_len < m.new_len ? m.old_len : m.new_len, at = m.from;
+	struct pol *tail;
+
+	s->mm->move = (struct mp_move){0};
+	if (!m.new_len)
+		return;
+	tail = pol_get(pol_ranges_at(&s->mm->ranges, m.from + len - size, NULL));
+	if (!mapped(now, m.from, m.from + len) || m.to) {
+		at = m.to ? m.to : new_place(&s->mm->seen, now, m.new_len);
+		if (at && mapped(now, at, at + m.new_len) && !mapped(now, m.from, m.from + size)) {
+			pol_ranges_move(&s->mm->ranges, m.from, at, len);
+			pol_pages_move(&s->mm->pages, m.from / size, at / size, len / size);
+		} else {
+			at = 0; /* it failed, or more has happened since */
+		}
+	}
+	if (at && tail && m.new_len > len && mapped(now, at, at + m.new_len))
+		pol_ranges_set(&s->mm->ranges, at + len, at + m.new_len, tail);
+	pol_put(tail);
+}
+
+/* What was mapped when last seen and is not, or is another mapping, loses its policies and pages.
+ */
+void mp_drop_gone(struct settle *s, const struct mp_maps *now)
+{
+	struct emu_mm *mm = s->mm;
+
+	moved(s, now);
+	if (mm->ranges.count || mm->pages.leaves || mm->nr_family) {
+		for (size_t i = 0; i < mm->seen.count; i++) {
+			const struct mp_vma *old = &mm->seen.vma[i];
+			uint64_t at = old->start;
+			size_t k;
+
+			mp_vma_at(now, at, &k);
+			for (; at < old->end && k < now->count && now->vma[k].start < old->end;
+			     k++) {
+				if (now->vma[k].start > at)
+					mp_forget(s->state, mm, at, now->vma[k].start);
+				if (!same_place(old, &now->vma[k], s->state->page))
+					mp_forget(s->state, mm,
+						  at > now->vma[k].start ? at : now->vma[k].start,
+						  old->end < now->vma[k].end ? old->end
+									     : now->vma[k].end);
+				at = now->vma[k].end;
+			}
+			if (at < old->end)
+				mp_forget(s->state, mm, at, old->end);
+		}
+	}
+	/* The text is not needed, and may be large. */
+	if (mm->seen.room < now->count) {
+		struct mp_vma *bigger = realloc(mm->seen.vma, now->room * sizeof(*bigger));
+
+		if (!bigger)
+			return;
+		mm->seen.vma = bigger;
+		mm->seen.room = now->room;
+	}
+	if (now->count)
+		memcpy(mm->seen.vma, now->vma, now->count * sizeof(*now->vma));
+	mm->seen.count = now->count;
+}
