@@ -40,6 +40,7 @@ static const struct option long_options[] = {
 	{ "preferred", required_argument, NULL, 'p' },
 	{ "preferred-many", required_argument, NULL, 'P' },
 	{ "localalloc", no_argument, NULL, 'l' },
+	{ "balancing", no_argument, NULL, 'b' },
 	{ "cpunodebind", required_argument, NULL, 'N' },
 	{ "physcpubind", required_argument, NULL, 'C' },
 	{ NULL, 0, NULL, 0 },
@@ -57,6 +58,7 @@ static const char help_rest[] =
 	"  -p, --preferred=NODE           memory from this node first\n"
 	"  -P, --preferred-many=NODES     memory from these nodes first\n"
 	"  -l, --localalloc               memory from the node of the running CPU\n"
+	"  -b, --balancing                with --membind: automatic balancing may move pages within\n"
 	"  -N, --cpunodebind=NODES        run on the CPUs of these nodes\n"
 	"  -C, --physcpubind=CPUS         run on these CPUs\n"
 	"\nEmulation:\n"
@@ -75,6 +77,7 @@ struct run {
 	struct machine_options machine;
 	struct emu_policy_option policy[16];
 	const char *cpus, *nodes;
+	const char *last_nodes; /* for "same" */
 };
 
 static int parse_view(struct run *run, const char *value)
@@ -89,8 +92,23 @@ static int parse_view(struct run *run, const char *value)
 	return cmd_usage_error("run", "--view: '%s' is none of auto, namespace, calls", value);
 }
 
+/* "same": the nodes of the node option before, as numactl has it. NULL after a message. */
+static const char *node_text(struct run *run, const char *value)
+{
+	if (strcmp(value, "same"))
+		run->last_nodes = value;
+	else if (!run->last_nodes)
+		cmd_usage_error("run", "'same' needs a node option before it");
+	return run->last_nodes;
+}
+
 static int take_policy(struct run *run, int opt, const char *value)
 {
+	if (value) {
+		value = node_text(run, value);
+		if (!value)
+			return CMD_USAGE;
+	}
 	if (run->emu.nr_policy == sizeof(run->policy) / sizeof(run->policy[0]))
 		return cmd_usage_error("run", "too many policies");
 	run->policy[run->emu.nr_policy++] =
@@ -123,8 +141,8 @@ static int take_option(struct run *run, int opt, const char *value)
 		run->emu.verbose = true;
 		return 0;
 	case 'N':
-		run->nodes = value;
-		return 0;
+		run->nodes = node_text(run, value);
+		return run->nodes ? 0 : CMD_USAGE;
 	case 'C':
 		run->cpus = value;
 		return 0;
@@ -134,6 +152,7 @@ static int take_option(struct run *run, int opt, const char *value)
 	case 'p':
 	case 'P':
 	case 'l':
+	case 'b':
 		return take_policy(run, opt, value);
 	default:
 		return cmd_usage_error("run", "unknown option");
@@ -202,7 +221,7 @@ int cmd_run(int argc, char **argv)
 	int opt, status;
 
 	run.emu.policy = run.policy;
-	while ((opt = getopt_long(argc, argv, "+vhi:w:m:p:P:lN:C:", long_options, NULL)) != -1) {
+	while ((opt = getopt_long(argc, argv, "+vhi:w:m:p:P:lbN:C:", long_options, NULL)) != -1) {
 		if (opt == 'h')
 			return show_help();
 		if (machine_options_knows(opt)) {

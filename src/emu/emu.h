@@ -24,7 +24,7 @@
 #include "emu/render/render.h"
 
 /* One numactl option that `run` was given: its short letter ('i' interleave, 'w' weighted-interleave, 'm' membind,
- * 'p' preferred, 'P' preferred-many, 'l' localalloc) and its value (NULL for 'l'), in order of the command line. */
+ * 'p' preferred, 'P' preferred-many, 'l' localalloc, 'b' balancing) and its value (NULL for 'l' and 'b'), in order of the command line. */
 struct emu_policy_option {
 	char letter;
 	const char *value;

@@ -31,10 +31,12 @@ class Options(mctest.TestCase):
         self.assertEqual(self.show("--membind=+1-2")["membind"], "1 2")
         self.assertEqual(self.show("--membind=!1-2")["membind"], "0 3")
         self.assertEqual(self.show("--interleave=")["policy"], "default")
+        self.assertEqual(self.show("-N", "2", "-m", "same")["membind"], "2")
+        self.assertEqual(self.show("--balancing", "-m", "1")["policy"], "[8194]")
 
     def test_errors(self):
         for options, word in ((["-m", "4"], "not among"), (["-m", "x"], "not among"), (["-m", "0-"], "range"),
-                              (["-m", "!all"], "no node"), (["-p", "0,1"], "one node"), (["-i", "0", "-m", "1"], "conflict")):
+                              (["-m", "!all"], "no node"), (["-p", "0,1"], "one node"), (["-b"], "--membind"), (["-m", "same"], "before"), (["-i", "0", "-m", "1"], "conflict")):
             r = mctest.manycore("run", *FOUR, *options, "--", "true")
             self.assertEqual(r.status, 125, repr(r))
             self.assertIn(word, r.err)
