@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * render_tool.c - the renderer for scripts: `render_tool [-dt] [OPTION=VALUE]... COMMAND PATH [DIR]`
+ * render_tool.c - the renderer for scripts: `render_tool [-dt] [OPTION=VALUE]... COMMAND PATH
+ * [DIR]`
  *
- * OPTION=VALUE are a machine's options (smp, mem, nodes, numa, machine, offline). Commands: cat, link, stat, list, owns,
- * and tree, which writes the folder PATH below DIR (DIR/PATH). -d: folders and links only; -t: only what follows from the
- * topology, the recording's own texts are not used.
+ * OPTION=VALUE are a machine's options (smp, mem, nodes, numa, machine, offline). Commands: cat,
+ * link, stat, list, owns, and tree, which writes the folder PATH below DIR (DIR/PATH). -d: folders
+ * and links only; -t: only what follows from the topology, the recording's own texts are not used.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -78,14 +79,16 @@ static int tree(struct mc_render *render, const char *path, const char *dir, uns
 	return ret;
 }
 
-static int ask(struct mc_render *render, const char *command, const char *path, const char *dir, unsigned int flags)
+static int ask(struct mc_render *render, const char *command, const char *path, const char *dir,
+	       unsigned int flags)
 {
 	struct mc_text text = {0};
 	struct stat st;
 	int ret;
 
 	if (!strcmp(command, "cat") || !strcmp(command, "link")) {
-		ret = *command == 'c' ? mc_render_read(render, path, &text) : mc_render_readlink(render, path, &text);
+		ret = *command == 'c' ? mc_render_read(render, path, &text)
+				      : mc_render_readlink(render, path, &text);
 		if (!ret)
 			fwrite(text.data ? text.data : "", 1, text.len, stdout);
 		mc_text_free(&text);

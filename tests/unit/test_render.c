@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * test_render.c - the renderer by itself: texts, paths of any kind, trees on disk, what the emulator adds, task files, and
- * that on a dozen machines all files that tell the same thing agree.
+ * test_render.c - the renderer by itself: texts, paths of any kind, trees on disk, what the
+ * emulator adds, task files, and that on a dozen machines all files that tell the same thing agree.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -107,7 +107,8 @@ static void test_text(void **state)
 
 static void test_paths(void **state)
 {
-	struct mc_render *render = renderer("smp=8,sockets=2,cores=2,threads=2 nodes=2 mem=8G offline=3", NULL);
+	struct mc_render *render =
+		renderer("smp=8,sockets=2,cores=2,threads=2 nodes=2 mem=8G offline=3", NULL);
 	struct mc_text text = {0};
 	struct stat st;
 	static const struct {
@@ -178,14 +179,49 @@ static void test_paths(void **state)
 	mc_render_free(render);
 }
 
-/* Whatever is asked, an answer comes back: random pieces of real paths, random bytes, very long ones. */
+/* Whatever is asked, an answer comes back: random pieces of real paths, random bytes, very long
+ * ones. */
 static void test_any_path(void **state)
 {
 	static const char *const piece[] = {
-		"/sys", "/devices", "/system", "/cpu", "/node", "/cpu1", "/node0", "/topology", "/cache", "/index0", "/..",
-		"/.", "//", "/", "/online", "/memory", "/memory1", "/bus", "/devices/system/cpu", "/proc", "/stat", "/irq",
-		"/1", "/hugepages", "/hugepages-2048kB", "/numa_node", "/fs/cgroup", "/cpu.max", "#", "\xff", "cpu",
-		"4294967296", "18446744073709551616", "/size", "/power", "/driver", "/subsystem", "/kernel/mm",
+		"/sys",
+		"/devices",
+		"/system",
+		"/cpu",
+		"/node",
+		"/cpu1",
+		"/node0",
+		"/topology",
+		"/cache",
+		"/index0",
+		"/..",
+		"/.",
+		"//",
+		"/",
+		"/online",
+		"/memory",
+		"/memory1",
+		"/bus",
+		"/devices/system/cpu",
+		"/proc",
+		"/stat",
+		"/irq",
+		"/1",
+		"/hugepages",
+		"/hugepages-2048kB",
+		"/numa_node",
+		"/fs/cgroup",
+		"/cpu.max",
+		"#",
+		"\xff",
+		"cpu",
+		"4294967296",
+		"18446744073709551616",
+		"/size",
+		"/power",
+		"/driver",
+		"/subsystem",
+		"/kernel/mm",
 	};
 	struct mc_render *render = renderer("smp=4 nodes=2 mem=4G", NULL);
 	char *path = malloc(70000);
@@ -198,7 +234,8 @@ static void test_any_path(void **state)
 		size_t len = 0;
 
 		for (i = (unsigned int)rand_r(&seed) % 9; i; i--) {
-			const char *p = piece[(unsigned int)rand_r(&seed) % (sizeof(piece) / sizeof(piece[0]))];
+			const char *p = piece[(unsigned int)rand_r(&seed) %
+					      (sizeof(piece) / sizeof(piece[0]))];
 
 			len += (size_t)sprintf(path + len, "%s", p);
 		}
@@ -257,7 +294,8 @@ static void remove_tree(const char *path)
 
 static void test_tree(void **state)
 {
-	struct mc_render *render = renderer("smp=8,sockets=2,cores=2,threads=2 nodes=2 mem=8G", NULL);
+	struct mc_render *render =
+		renderer("smp=8,sockets=2,cores=2,threads=2 nodes=2 mem=8G", NULL);
 	char path[] = "/tmp/mc-render.XXXXXX", text[64];
 	struct stat a, b;
 	unsigned int all;
@@ -266,7 +304,8 @@ static void test_tree(void **state)
 	(void)state;
 	assert_non_null(mkdtemp(path));
 	dir = open(path, O_RDONLY | O_DIRECTORY);
-	assert_int_equal(mc_render_tree(render, CPU, dir, MC_RENDER_SHALLOW | MC_RENDER_DIRS, NULL), 0);
+	assert_int_equal(mc_render_tree(render, CPU, dir, MC_RENDER_SHALLOW | MC_RENDER_DIRS, NULL),
+			 0);
 	assert_int_equal(fstatat(dir, "cpu7", &a, 0), 0);
 	assert_true(fstatat(dir, "online", &a, 0) < 0);
 	assert_true(fstatat(dir, "cpu7/topology", &a, 0) < 0);
@@ -300,14 +339,18 @@ static void usage(void *arg, unsigned int node, struct mc_node_usage *out)
 {
 	(void)arg;
 	if (node == 1)
-		*out = (struct mc_node_usage){.anon = 64 << 20, .file = 32 << 20, .shmem = 16 << 20, .mapped = 8 << 20};
+		*out = (struct mc_node_usage){
+			.anon = 64 << 20, .file = 32 << 20, .shmem = 16 << 20, .mapped = 8 << 20};
 }
 
 static void counters(void *arg, unsigned int node, struct mc_node_counters *out)
 {
 	(void)arg;
 	if (node == 1)
-		*out = (struct mc_node_counters){.numa_hit = 1000, .interleave_hit = 7, .local_node = 900, .other_node = 100};
+		*out = (struct mc_node_counters){.numa_hit = 1000,
+						 .interleave_hit = 7,
+						 .local_node = 900,
+						 .other_node = 100};
 }
 
 static int value(void *arg, const char *path, struct mc_text *out)
@@ -333,26 +376,38 @@ static long long number_of(struct mc_render *render, const char *path, const cha
 
 static void test_live(void **state)
 {
-	const struct mc_render_live live = {.node_usage = usage, .node_counters = counters, .value = value};
+	const struct mc_render_live live = {
+		.node_usage = usage, .node_counters = counters, .value = value};
 	const char *options = "smp=4 nodes=2 mem=8G";
 	struct mc_render *still = renderer(options, NULL), *moved = renderer(options, &live);
 	struct mc_render_memory memory;
 	const char *path = NODE "/node1/meminfo";
 
 	(void)state;
-	assert_int_equal(number_of(still, path, "MemFree:") - number_of(moved, path, "MemFree:"), 112 << 10);
-	assert_int_equal(number_of(moved, path, "MemUsed:") - number_of(still, path, "MemUsed:"), 112 << 10);
-	assert_int_equal(number_of(moved, path, "AnonPages:") - number_of(still, path, "AnonPages:"), 64 << 10);
-	assert_int_equal(number_of(moved, path, "FilePages:") - number_of(still, path, "FilePages:"), 48 << 10);
-	assert_int_equal(number_of(moved, path, "Shmem:") - number_of(still, path, "Shmem:"), 16 << 10);
-	assert_int_equal(number_of(moved, path, "Mapped:") - number_of(still, path, "Mapped:"), 8 << 10);
+	assert_int_equal(number_of(still, path, "MemFree:") - number_of(moved, path, "MemFree:"),
+			 112 << 10);
+	assert_int_equal(number_of(moved, path, "MemUsed:") - number_of(still, path, "MemUsed:"),
+			 112 << 10);
+	assert_int_equal(number_of(moved, path, "AnonPages:") -
+				 number_of(still, path, "AnonPages:"),
+			 64 << 10);
+	assert_int_equal(number_of(moved, path, "FilePages:") -
+				 number_of(still, path, "FilePages:"),
+			 48 << 10);
+	assert_int_equal(number_of(moved, path, "Shmem:") - number_of(still, path, "Shmem:"),
+			 16 << 10);
+	assert_int_equal(number_of(moved, path, "Mapped:") - number_of(still, path, "Mapped:"),
+			 8 << 10);
 	assert_int_equal(number_of(still, NODE "/node1/vmstat", "nr_free_pages ") -
-			 number_of(moved, NODE "/node1/vmstat", "nr_free_pages "), 112 << 8);
+				 number_of(moved, NODE "/node1/vmstat", "nr_free_pages "),
+			 112 << 8);
 	assert_int_equal(number_of(moved, NODE "/node1/numastat", "numa_hit ") -
-			 number_of(still, NODE "/node1/numastat", "numa_hit "), 1000);
+				 number_of(still, NODE "/node1/numastat", "numa_hit "),
+			 1000);
 	assert_int_equal(number_of(moved, NODE "/node1/numastat", "interleave_hit "), 7);
 	assert_int_equal(number_of(moved, NODE "/node1/vmstat", "numa_interleave "), 7);
-	assert_int_equal(number_of(still, "/proc/meminfo", "MemFree:") - number_of(moved, "/proc/meminfo", "MemFree:"),
+	assert_int_equal(number_of(still, "/proc/meminfo", "MemFree:") -
+				 number_of(moved, "/proc/meminfo", "MemFree:"),
 			 112 << 10);
 	assert_int_equal(number_of(moved, "/proc/meminfo", "MemTotal:"), 8 << 20);
 	assert_int_equal(mc_render_memory(moved, &memory), 0);
@@ -395,10 +450,12 @@ static void test_hotplug(void **state)
 
 static void test_task(void **state)
 {
-	static const char status[] = "Name:\tx\nCpus_allowed:\tff\nCpus_allowed_list:\t0-7\nMems_allowed:\t1\n"
-				     "Mems_allowed_list:\t0\nvoluntary_ctxt_switches:\t5\n";
-	static const char stat_line[] = "12 (a) R (b) S 1 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 "
-					"28 29 30 31 32 33 34 35 36 37 1 39 40\n";
+	static const char status[] =
+		"Name:\tx\nCpus_allowed:\tff\nCpus_allowed_list:\t0-7\nMems_allowed:\t1\n"
+		"Mems_allowed_list:\t0\nvoluntary_ctxt_switches:\t5\n";
+	static const char stat_line[] =
+		"12 (a) R (b) S 1 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 "
+		"28 29 30 31 32 33 34 35 36 37 1 39 40\n";
 	struct mc_render *render = renderer("smp=40 nodes=2 mem=4G", NULL);
 	struct mc_cpumask *mask = mc_cpumask_alloc_bits(40), *nodes = mc_cpumask_alloc_bits(40);
 	struct mc_nodemask *mems = (struct mc_nodemask *)nodes;
@@ -416,16 +473,20 @@ static void test_task(void **state)
 	assert_non_null(strstr(out.data, ",00000002\nMems_allowed_list:\t1\nvoluntary_ctxt_switches:\t5\n"));
 	assert_int_equal(strcspn(strstr(out.data, "Mems_allowed:") + 14, "\n"), 32 * 9 - 1);
 	out.len = 0;
-	assert_int_equal(mc_render_stat_line(render, stat_line, sizeof(stat_line) - 1, &task, &out), 0);
+	assert_int_equal(mc_render_stat_line(render, stat_line, sizeof(stat_line) - 1, &task, &out),
+			 0);
 	assert_string_equal(strrchr(out.data, ')'),
-			    ") S 1 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32 33 34 35 36 "
+			    ") S 1 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 "
+			    "28 29 30 31 32 33 34 35 36 "
 			    "37 1 33 40\n");
 	out.len = 0;
 	task = (struct mc_render_task){.cpu = -1};
 	assert_int_equal(mc_render_status(render, status, sizeof(status) - 1, &task, &out), 0);
 	assert_string_equal(out.data, status);
 	out.len = 0;
-	assert_int_equal(mc_render_stat_line(render, "1 (x", 4, &(struct mc_render_task){.cpu = 3}, &out), 0);
+	assert_int_equal(
+		mc_render_stat_line(render, "1 (x", 4, &(struct mc_render_task){.cpu = 3}, &out),
+		0);
 	assert_string_equal(out.data, "1 (x");
 	mc_text_free(&out);
 	mc_cpumask_free(mask);
@@ -506,7 +567,8 @@ static void check_nodes(struct mc_render *render, const char *options)
 		snprintf(path, sizeof(path), NODE "/node%u/meminfo", node);
 		total += (unsigned long long)number_of(render, path, "MemTotal:");
 		free_kib += (unsigned long long)number_of(render, path, "MemFree:");
-		assert_int_equal(number_of(render, path, "MemTotal:") - number_of(render, path, "MemFree:"),
+		assert_int_equal(number_of(render, path, "MemTotal:") -
+					 number_of(render, path, "MemFree:"),
 				 number_of(render, path, "MemUsed:"));
 		snprintf(path, sizeof(path), NODE "/node%u/distance", node);
 		text = content(render, path);
@@ -514,7 +576,8 @@ static void check_nodes(struct mc_render *render, const char *options)
 		word = strtok_r(text, " \n", &save);
 		mc_for_each_cpu (to, online) {
 			assert_non_null(word);
-			assert_int_equal(strtoul(word, NULL, 10), mc_topology_distance(topo, node, to));
+			assert_int_equal(strtoul(word, NULL, 10),
+					 mc_topology_distance(topo, node, to));
 			word = strtok_r(NULL, " \n", &save);
 		}
 		assert_null(word);
@@ -541,10 +604,12 @@ static void check_cpus(struct mc_render *render, const char *options)
 	char path[160], *list, *map;
 
 	mc_for_each_cpu (cpu, online) {
-		static const char *const file[] = {"core_cpus", "package_cpus", "thread_siblings", "core_siblings"};
+		static const char *const file[] = {"core_cpus", "package_cpus", "thread_siblings",
+						   "core_siblings"};
 
 		for (level = 0; level < 4; level++) {
-			snprintf(path, sizeof(path), CPU "/cpu%u/topology/%s_list", cpu, file[level]);
+			snprintf(path, sizeof(path), CPU "/cpu%u/topology/%s_list", cpu,
+				 file[level]);
 			list = content(render, path);
 			snprintf(path, sizeof(path), CPU "/cpu%u/topology/%s", cpu, file[level]);
 			map = content(render, path);
@@ -592,16 +657,20 @@ static void test_consistency(void **state)
 		struct mc_render *render = renderer(options[i], NULL);
 		struct stat st;
 
-		agree(names_of(render, CPU, "cpu"), content(render, CPU "/present"), "cpuN folders", options[i]);
-		agree(names_of(render, "/sys/bus/cpu/devices", "cpu"), content(render, CPU "/present"), "bus", options[i]);
-		agree(numbers_after(render, "/proc/stat", "cpu"), content(render, CPU "/online"), "stat", options[i]);
-		agree(numbers_after(render, "/proc/cpuinfo", "processor\t: "), content(render, CPU "/online"), "cpuinfo",
+		agree(names_of(render, CPU, "cpu"), content(render, CPU "/present"), "cpuN folders",
 		      options[i]);
+		agree(names_of(render, "/sys/bus/cpu/devices", "cpu"),
+		      content(render, CPU "/present"), "bus", options[i]);
+		agree(numbers_after(render, "/proc/stat", "cpu"), content(render, CPU "/online"),
+		      "stat", options[i]);
+		agree(numbers_after(render, "/proc/cpuinfo", "processor\t: "),
+		      content(render, CPU "/online"), "cpuinfo", options[i]);
 		check_cpus(render, options[i]);
 		if (!mc_render_stat(render, NODE, &st)) {
-			agree(names_of(render, NODE, "node"), content(render, NODE "/online"), "nodeN folders", options[i]);
-			agree(names_of(render, "/sys/bus/node/devices", "node"), content(render, NODE "/online"), "node bus",
-			      options[i]);
+			agree(names_of(render, NODE, "node"), content(render, NODE "/online"),
+			      "nodeN folders", options[i]);
+			agree(names_of(render, "/sys/bus/node/devices", "node"),
+			      content(render, NODE "/online"), "node bus", options[i]);
 			check_nodes(render, options[i]);
 		}
 		mc_render_free(render);
@@ -653,11 +722,17 @@ static int visit(void *arg, const char *name, char type)
 
 static void test_every_entry(void **state)
 {
-	static const char *const roots[] = {CPU, NODE, "/sys/devices/system/memory", "/sys/bus/cpu", "/sys/bus/node",
-					    "/sys/bus/memory", "/sys/kernel/mm/hugepages"};
+	static const char *const roots[] = {CPU,
+					    NODE,
+					    "/sys/devices/system/memory",
+					    "/sys/bus/cpu",
+					    "/sys/bus/node",
+					    "/sys/bus/memory",
+					    "/sys/kernel/mm/hugepages"};
 	static const char *const options[] = {
-		"smp=8,sockets=2,cores=2,threads=2 nodes=2 mem=8G offline=3", "machine=pi5", "machine=power-smt8 smp=16",
-		"machine=" TEST_MACHINES "/x86-612-offline.tgz", "machine=" TEST_MACHINES "/arm64-612-8-2n.tgz"};
+		"smp=8,sockets=2,cores=2,threads=2 nodes=2 mem=8G offline=3", "machine=pi5",
+		"machine=power-smt8 smp=16", "machine=" TEST_MACHINES "/x86-612-offline.tgz",
+		"machine=" TEST_MACHINES "/arm64-612-8-2n.tgz"};
 	size_t i, r;
 
 	(void)state;
@@ -679,9 +754,11 @@ static void test_every_entry(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_text),	 cmocka_unit_test(test_paths),	     cmocka_unit_test(test_any_path),
-		cmocka_unit_test(test_tree),	 cmocka_unit_test(test_live),	     cmocka_unit_test(test_hotplug),
-		cmocka_unit_test(test_task),	 cmocka_unit_test(test_consistency), cmocka_unit_test(test_every_entry),
+		cmocka_unit_test(test_text),        cmocka_unit_test(test_paths),
+		cmocka_unit_test(test_any_path),    cmocka_unit_test(test_tree),
+		cmocka_unit_test(test_live),        cmocka_unit_test(test_hotplug),
+		cmocka_unit_test(test_task),        cmocka_unit_test(test_consistency),
+		cmocka_unit_test(test_every_entry),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * test_render_recordings.c - the rendered machine against what real kernels showed: every file, link and folder of every
- * recording below /sys/devices/system/{cpu,node,memory}, /sys/bus/{cpu,node} and a few of /proc.
+ * test_render_recordings.c - the rendered machine against what real kernels showed: every file,
+ * link and folder of every recording below /sys/devices/system/{cpu,node,memory},
+ * /sys/bus/{cpu,node} and a few of /proc.
  *
- * Once with the recording's own texts, where all must be equal; once with the topology alone, where all must be equal
- * that follows from it. What does not is listed one by one, with the reason.
+ * Once with the recording's own texts, where all must be equal; once with the topology alone, where
+ * all must be equal that follows from it. What does not is listed one by one, with the reason.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,8 +20,15 @@
 #include "emu/render/render.h"
 
 static const char *const roots[] = {
-	"/sys/devices/system/cpu", "/sys/devices/system/node", "/sys/devices/system/memory", "/sys/bus/cpu",
-	"/sys/bus/node", "/sys/kernel/mm/mempolicy", "/proc/cpuinfo", "/proc/meminfo", "/proc/sys/kernel/numa_balancing",
+	"/sys/devices/system/cpu",
+	"/sys/devices/system/node",
+	"/sys/devices/system/memory",
+	"/sys/bus/cpu",
+	"/sys/bus/node",
+	"/sys/kernel/mm/mempolicy",
+	"/proc/cpuinfo",
+	"/proc/meminfo",
+	"/proc/sys/kernel/numa_balancing",
 };
 
 struct exception {
@@ -30,7 +38,8 @@ struct exception {
 
 /* From the topology alone. */
 static const struct exception topology_only[] = {
-	{"/sys/devices/system/cpu/vulnerabilities*", "of the processor and the kernel's mitigations", NULL},
+	{"/sys/devices/system/cpu/vulnerabilities*",
+	 "of the processor and the kernel's mitigations", NULL},
 	{"/sys/devices/system/cpu/modalias", "the processor's features", NULL},
 	{"/sys/devices/system/cpu/hotplug/states", "the kernel's list of hot-plug steps", NULL},
 	{"/sys/devices/system/cpu/cpu*/regs*", "arm64's identification registers", NULL},
@@ -60,13 +69,13 @@ static bool below(const char *path, const char *root)
 	return !strncmp(path, root, len) && (path[len] == '/' || !path[len]);
 }
 
-static void complain(struct check *check, const char *path, const char *what, const char *want, size_t len,
-		     const struct mc_text *got)
+static void complain(struct check *check, const char *path, const char *what, const char *want,
+		     size_t len, const struct mc_text *got)
 {
 	if (check->wrong++ < 10)
-		print_error("%s: %s: %s\n  recorded: %.*s\n  rendered: %.*s\n", check->machine, path, what,
-			    (int)(len < 200 ? len : 200), want, (int)(got->len < 200 ? got->len : 200),
-			    got->data ? got->data : "");
+		print_error("%s: %s: %s\n  recorded: %.*s\n  rendered: %.*s\n", check->machine,
+			    path, what, (int)(len < 200 ? len : 200), want,
+			    (int)(got->len < 200 ? got->len : 200), got->data ? got->data : "");
 }
 
 static void compare(struct check *check, const char *path, char type, const char *data, size_t len)
@@ -87,7 +96,8 @@ static void compare(struct check *check, const char *path, char type, const char
 	}
 	if (type == 'd')
 		return;
-	ret = type == 'l' ? mc_render_readlink(check->render, path, &got) : mc_render_read(check->render, path, &got);
+	ret = type == 'l' ? mc_render_readlink(check->render, path, &got)
+			  : mc_render_read(check->render, path, &got);
 	if (type == 'l')
 		len = strlen(data);
 	if (ret)
@@ -109,7 +119,8 @@ static int one_entry(void *arg, const char *path, char type, const char *data, s
 	if (i == sizeof(roots) / sizeof(roots[0]))
 		return 0;
 	for (i = 0; i < check->nr_exceptions; i++) {
-		if ((!check->exception[i].machine || !strcmp(check->exception[i].machine, check->machine)) &&
+		if ((!check->exception[i].machine ||
+		     !strcmp(check->exception[i].machine, check->machine)) &&
 		    !fnmatch(check->exception[i].pattern, path, 0)) {
 			check->excepted++;
 			return 0;
@@ -129,7 +140,8 @@ static void each_recording(bool derived_only, const struct exception *exception,
 	assert_int_equal(glob(TEST_MACHINES "/*.tgz", 0, NULL, &found), 0);
 	assert_true(found.gl_pathc >= 14);
 	for (i = 0; i < found.gl_pathc; i++) {
-		struct check check = {.machine = strrchr(found.gl_pathv[i], '/') + 1, .exception = exception,
+		struct check check = {.machine = strrchr(found.gl_pathv[i], '/') + 1,
+				      .exception = exception,
 				      .nr_exceptions = nr};
 		struct mc_topology *topo;
 		struct mc_error error;
@@ -139,8 +151,8 @@ static void each_recording(bool derived_only, const struct exception *exception,
 		check.render = mc_render_new(topo, &live);
 		assert_non_null(check.render);
 		mc_topology_files(topo, one_entry, &check);
-		print_message("%-24s %5u compared, %3u excepted, %u wrong\n", check.machine, check.compared,
-			      check.excepted, check.wrong);
+		print_message("%-24s %5u compared, %3u excepted, %u wrong\n", check.machine,
+			      check.compared, check.excepted, check.wrong);
 		assert_true(check.compared > 100);
 		wrong += check.wrong;
 		mc_render_free(check.render);

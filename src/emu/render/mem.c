@@ -95,7 +95,8 @@ enum rn_fig rn_fig_of_vmstat(const char *name, size_t len, unsigned int *unit)
 
 /* One line without its newline. */
 static void rewrite_line(struct mc_text *out, const char *line, size_t len, size_t skip,
-			 int64_t (*value)(void *arg, const char *name, size_t len, int64_t old), void *arg)
+			 int64_t (*value)(void *arg, const char *name, size_t len, int64_t old),
+			 void *arg)
 {
 	size_t name = skip < len ? skip : len, end, number, after;
 	char digits[24];
@@ -104,13 +105,17 @@ static void rewrite_line(struct mc_text *out, const char *line, size_t len, size
 
 	while (name < len && line[name] == ' ')
 		name++;
-	for (end = name; end < len && line[end] != ' ' && line[end] != ':' && line[end] != '\t'; end++)
+	for (end = name; end < len && line[end] != ' ' && line[end] != ':' && line[end] != '\t';
+	     end++)
 		;
-	for (number = end; number < len && (line[number] == ' ' || line[number] == ':' || line[number] == '\t'); number++)
+	for (number = end;
+	     number < len && (line[number] == ' ' || line[number] == ':' || line[number] == '\t');
+	     number++)
 		;
 	for (after = number; after < len && line[after] >= '0' && line[after] <= '9'; after++)
 		;
-	new = after > number ? value(arg, line + name, end - name, strtoll(line + number, NULL, 10)) : INT64_MIN;
+	new = after > number ? value(arg, line + name, end - name, strtoll(line + number, NULL, 10))
+			     : INT64_MIN;
 	if (new == INT64_MIN) {
 		mc_text_add(out, line, len);
 		return;
@@ -120,7 +125,8 @@ static void rewrite_line(struct mc_text *out, const char *line, size_t len, size
 	while (number > end + 1 && line[number - 1] == ' ' && (size_t)width > after - number)
 		number--;
 	mc_text_add(out, line, number);
-	if ((size_t)width < after - number && line[number > 0 ? number - 1 : 0] == ' ' && number > end + 1)
+	if ((size_t)width < after - number && line[number > 0 ? number - 1 : 0] == ' ' &&
+	    number > end + 1)
 		mc_text_printf(out, "%*s", (int)(after - number - (size_t)width), "");
 	mc_text_add(out, digits, (size_t)width);
 	mc_text_add(out, line + after, len - after);
@@ -161,7 +167,8 @@ static void parse(const char *text, size_t len, size_t skip, struct rn_figs *fig
 	mc_text_free(&unused);
 }
 
-/* A machine some time after boot: of what is not free, half is page cache, the rest the kernel's own. */
+/* A machine some time after boot: of what is not free, half is page cache, the rest the kernel's
+ * own. */
 static void make_base(uint64_t total, uint64_t free, struct rn_figs *figs)
 {
 	int64_t used = (int64_t)(total - free) >> 10;
@@ -183,7 +190,8 @@ uint64_t rn_default_huge(const struct rn_at *at)
 	const struct mc_node *node = mc_topology_node(at->topo, mc_cpumask_first(online));
 	unsigned int i;
 
-	/* 2 MiB is the default size on x86 and on arm64 with 4 KiB pages, 16 MiB on POWER with hash tables. */
+	/* 2 MiB is the default size on x86 and on arm64 with 4 KiB pages, 16 MiB on POWER with hash
+	 * tables. */
 	for (i = 0; node && i < node->nr_hugepools; i++) {
 		if (node->hugepools[i].size == 2 << 20)
 			return 2048;
@@ -193,7 +201,8 @@ uint64_t rn_default_huge(const struct rn_at *at)
 
 static void add_usage(struct rn_figs *figs, const struct mc_node_usage *use, uint64_t huge)
 {
-	int64_t anon = (int64_t)(use->anon >> 10), file = (int64_t)(use->file >> 10), shmem = (int64_t)(use->shmem >> 10);
+	int64_t anon = (int64_t)(use->anon >> 10), file = (int64_t)(use->file >> 10),
+		shmem = (int64_t)(use->shmem >> 10);
 
 	figs->v[FIG_FREE] -= anon + file + shmem;
 	figs->v[FIG_ANON] += anon;
@@ -234,7 +243,8 @@ void rn_figs_node(const struct rn_at *at, unsigned int n, struct rn_figs *figs)
 	snprintf(path, sizeof(path), RN_SYS_NODE "/node%u/meminfo", n);
 	file = at->view->recorded ? rn_file(at->view, path, strlen(path)) : NULL;
 	if (file && file->type == 'f')
-		parse(file->data, file->len, (size_t)snprintf(skip, sizeof(skip), "Node %u ", n), figs);
+		parse(file->data, file->len, (size_t)snprintf(skip, sizeof(skip), "Node %u ", n),
+		      figs);
 	if (figs->v[FIG_TOTAL] != (int64_t)(node->mem_total >> 10)) {
 		memset(figs, 0, sizeof(*figs));
 		make_base(node->mem_total, node->mem_free, figs);
@@ -256,7 +266,8 @@ void rn_figs_node(const struct rn_at *at, unsigned int n, struct rn_figs *figs)
 	for (i = 0; i < FIG_NR; i++)
 		figs->v[i] = figs->v[i] + usage.v[i] > 0 ? figs->v[i] + usage.v[i] : 0;
 	figs->v[FIG_USED] = figs->v[FIG_TOTAL] - figs->v[FIG_FREE];
-	figs->v[FIG_AVAILABLE] = figs->v[FIG_FREE] + (figs->v[FIG_ACTIVE_FILE] + figs->v[FIG_INACTIVE_FILE]) +
+	figs->v[FIG_AVAILABLE] = figs->v[FIG_FREE] +
+				 (figs->v[FIG_ACTIVE_FILE] + figs->v[FIG_INACTIVE_FILE]) +
 				 figs->v[FIG_RECLAIMABLE] / 2;
 }
 
@@ -273,11 +284,13 @@ void rn_figs_all(const struct rn_at *at, struct rn_figs *figs)
 			figs->v[i] += one.v[i];
 	}
 	if (!figs->v[FIG_TOTAL]) {
-		make_base(mc_topology_mem_total(at->topo), mc_topology_mem_total(at->topo) / 64 * 63, figs);
+		make_base(mc_topology_mem_total(at->topo),
+			  mc_topology_mem_total(at->topo) / 64 * 63, figs);
 		figs->v[FIG_SLAB] = figs->v[FIG_RECLAIMABLE] + figs->v[FIG_UNRECLAIMABLE];
 		figs->v[FIG_ACTIVE] = figs->v[FIG_ACTIVE_FILE];
 		figs->v[FIG_INACTIVE] = figs->v[FIG_INACTIVE_FILE];
-		figs->v[FIG_AVAILABLE] = figs->v[FIG_FREE] + figs->v[FIG_FILE] + figs->v[FIG_RECLAIMABLE] / 2;
+		figs->v[FIG_AVAILABLE] =
+			figs->v[FIG_FREE] + figs->v[FIG_FILE] + figs->v[FIG_RECLAIMABLE] / 2;
 	}
 }
 
@@ -285,14 +298,18 @@ void rn_figs_all(const struct rn_at *at, struct rn_figs *figs)
 
 static uint64_t overlap(const struct mc_range *range, uint64_t start, uint64_t end)
 {
-	uint64_t from = range->start > start ? range->start : start, to = range->end < end ? range->end : end;
+	uint64_t from = range->start > start ? range->start : start,
+		 to = range->end < end ? range->end : end;
 
 	return from < to ? to - from : 0;
 }
 
-unsigned int rn_zones(const struct rn_at *at, unsigned int n, const struct rn_figs *figs, struct rn_zone zone[RN_ZONES])
+unsigned int rn_zones(const struct rn_at *at, unsigned int n, const struct rn_figs *figs,
+		      struct rn_zone zone[RN_ZONES])
 {
-	static const char *const x86_names[] = {"DMA", "DMA32", "Normal"}, *const arm_names[] = {"DMA", "DMA32", "Normal"};
+	static const char *const x86_names[] = {"DMA", "DMA32", "Normal"}, *const arm_names[] = {
+										   "DMA", "DMA32",
+										   "Normal"};
 	static const uint64_t x86_ends[] = {UINT64_C(16) << 20, UINT64_C(4) << 30, UINT64_MAX};
 	static const uint64_t arm_ends[] = {UINT64_C(4) << 30, UINT64_C(4) << 30, UINT64_MAX};
 	static const char *const one_name[] = {"Normal"};
@@ -311,10 +328,15 @@ unsigned int rn_zones(const struct rn_at *at, unsigned int n, const struct rn_fi
 			if (!part)
 				continue;
 			if (zone[i].start == UINT64_MAX)
-				zone[i].start = (node->ranges[r].start > start ? node->ranges[r].start : start) >> 12;
+				zone[i].start =
+					(node->ranges[r].start > start ? node->ranges[r].start
+								       : start) >>
+					12;
 			zone[i].present += part;
 			zone[i].spanned =
-				((node->ranges[r].end < end[i] ? node->ranges[r].end : end[i]) >> 12) - zone[i].start;
+				((node->ranges[r].end < end[i] ? node->ranges[r].end : end[i]) >>
+				 12) -
+				zone[i].start;
 		}
 		all += zone[i].present;
 		if (zone[i].present)
@@ -331,8 +353,12 @@ unsigned int rn_zones(const struct rn_at *at, unsigned int n, const struct rn_fi
 	for (i = 0; i <= last && all; i++) {
 		bool rest = i == last;
 
-		zone[i].managed = rest ? managed : (uint64_t)((double)zone[i].present / (double)all * (double)managed);
-		zone[i].free = rest ? free : (uint64_t)((double)zone[i].present / (double)all * (double)free);
+		zone[i].managed =
+			rest ? managed
+			     : (uint64_t)((double)zone[i].present / (double)all * (double)managed);
+		zone[i].free =
+			rest ? free
+			     : (uint64_t)((double)zone[i].present / (double)all * (double)free);
 		managed -= zone[i].managed;
 		free -= zone[i].free;
 		all -= rest ? all : zone[i].present;

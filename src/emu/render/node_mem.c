@@ -1,34 +1,81 @@
 // SPDX-License-Identifier: MIT
 /*
- * node_mem.c - nodeN/meminfo, numastat and vmstat: a recording's text with the figures that move written into it, or
- * the text of a 6.12 kernel.
+ * node_mem.c - nodeN/meminfo, numastat and vmstat: a recording's text with the figures that move
+ * written into it, or the text of a 6.12 kernel.
  */
 #include <stdio.h>
 #include "mem.h"
 
 /* In the kernel's order (drivers/base/node.c). */
 static const char *const meminfo[] = {
-	"MemTotal",	  "MemFree",	   "MemUsed",	     "SwapCached",     "Active",	"Inactive",
-	"Active(anon)",	  "Inactive(anon)", "Active(file)",   "Inactive(file)", "Unevictable",	"Mlocked",
-	"Dirty",	  "Writeback",	   "FilePages",	     "Mapped",	       "AnonPages",	"Shmem",
-	"KernelStack",	  "PageTables",	   "SecPageTables",  "NFS_Unstable",   "Bounce",	"WritebackTmp",
-	"KReclaimable",	  "Slab",	   "SReclaimable",   "SUnreclaim",     "AnonHugePages", "ShmemHugePages",
+	"MemTotal",       "MemFree",       "MemUsed",        "SwapCached",    "Active",
+	"Inactive",       "Active(anon)",  "Inactive(anon)", "Active(file)",  "Inactive(file)",
+	"Unevictable",    "Mlocked",       "Dirty",          "Writeback",     "FilePages",
+	"Mapped",         "AnonPages",     "Shmem",          "KernelStack",   "PageTables",
+	"SecPageTables",  "NFS_Unstable",  "Bounce",         "WritebackTmp",  "KReclaimable",
+	"Slab",           "SReclaimable",  "SUnreclaim",     "AnonHugePages", "ShmemHugePages",
 	"ShmemPmdMapped", "FileHugePages", "FilePmdMapped",
 };
 
 static const char *const vmstat[] = {
-	"nr_free_pages", "nr_zone_inactive_anon", "nr_zone_active_anon", "nr_zone_inactive_file", "nr_zone_active_file",
-	"nr_zone_unevictable", "nr_zone_write_pending", "nr_mlock", "nr_bounce", "nr_zspages", "nr_free_cma",
-	"numa_hit", "numa_miss", "numa_foreign", "numa_interleave", "numa_local", "numa_other",
-	"nr_inactive_anon", "nr_active_anon", "nr_inactive_file", "nr_active_file", "nr_unevictable",
-	"nr_slab_reclaimable", "nr_slab_unreclaimable", "nr_isolated_anon", "nr_isolated_file", "workingset_nodes",
-	"workingset_refault_anon", "workingset_refault_file", "workingset_activate_anon", "workingset_activate_file",
-	"workingset_restore_anon", "workingset_restore_file", "workingset_nodereclaim", "nr_anon_pages", "nr_mapped",
-	"nr_file_pages", "nr_dirty", "nr_writeback", "nr_writeback_temp", "nr_shmem", "nr_shmem_hugepages",
-	"nr_shmem_pmdmapped", "nr_file_hugepages", "nr_file_pmdmapped", "nr_anon_transparent_hugepages",
-	"nr_vmscan_write", "nr_vmscan_immediate_reclaim", "nr_dirtied", "nr_written", "nr_throttled_written",
-	"nr_kernel_misc_reclaimable", "nr_foll_pin_acquired", "nr_foll_pin_released", "nr_kernel_stack",
-	"nr_page_table_pages", "nr_sec_page_table_pages", "nr_swapcached",
+	"nr_free_pages",
+	"nr_zone_inactive_anon",
+	"nr_zone_active_anon",
+	"nr_zone_inactive_file",
+	"nr_zone_active_file",
+	"nr_zone_unevictable",
+	"nr_zone_write_pending",
+	"nr_mlock",
+	"nr_bounce",
+	"nr_zspages",
+	"nr_free_cma",
+	"numa_hit",
+	"numa_miss",
+	"numa_foreign",
+	"numa_interleave",
+	"numa_local",
+	"numa_other",
+	"nr_inactive_anon",
+	"nr_active_anon",
+	"nr_inactive_file",
+	"nr_active_file",
+	"nr_unevictable",
+	"nr_slab_reclaimable",
+	"nr_slab_unreclaimable",
+	"nr_isolated_anon",
+	"nr_isolated_file",
+	"workingset_nodes",
+	"workingset_refault_anon",
+	"workingset_refault_file",
+	"workingset_activate_anon",
+	"workingset_activate_file",
+	"workingset_restore_anon",
+	"workingset_restore_file",
+	"workingset_nodereclaim",
+	"nr_anon_pages",
+	"nr_mapped",
+	"nr_file_pages",
+	"nr_dirty",
+	"nr_writeback",
+	"nr_writeback_temp",
+	"nr_shmem",
+	"nr_shmem_hugepages",
+	"nr_shmem_pmdmapped",
+	"nr_file_hugepages",
+	"nr_file_pmdmapped",
+	"nr_anon_transparent_hugepages",
+	"nr_vmscan_write",
+	"nr_vmscan_immediate_reclaim",
+	"nr_dirtied",
+	"nr_written",
+	"nr_throttled_written",
+	"nr_kernel_misc_reclaimable",
+	"nr_foll_pin_acquired",
+	"nr_foll_pin_released",
+	"nr_kernel_stack",
+	"nr_page_table_pages",
+	"nr_sec_page_table_pages",
+	"nr_swapcached",
 };
 
 struct values {
@@ -53,10 +100,14 @@ static bool counter(const struct mc_node_counters *c, const char *name, size_t l
 		const char *name;
 		uint64_t value;
 	} table[] = {
-		{"numa_hit", c->numa_hit},	       {"numa_miss", c->numa_miss},
-		{"numa_foreign", c->numa_foreign},     {"interleave_hit", c->interleave_hit},
-		{"numa_interleave", c->interleave_hit}, {"local_node", c->local_node},
-		{"numa_local", c->local_node},	       {"other_node", c->other_node},
+		{"numa_hit", c->numa_hit},
+		{"numa_miss", c->numa_miss},
+		{"numa_foreign", c->numa_foreign},
+		{"interleave_hit", c->interleave_hit},
+		{"numa_interleave", c->interleave_hit},
+		{"local_node", c->local_node},
+		{"numa_local", c->local_node},
+		{"other_node", c->other_node},
 		{"numa_other", c->other_node},
 	};
 	size_t i;
@@ -82,7 +133,8 @@ static int64_t vmstat_value(void *arg, const char *name, size_t len, int64_t old
 	return fig < FIG_NR ? values->figs.v[fig] * 1024 / unit : INT64_MIN;
 }
 
-/* A vmstat is a little older or younger than the meminfo recorded with it: as recorded until the node is used. */
+/* A vmstat is a little older or younger than the meminfo recorded with it: as recorded until the
+ * node is used. */
 static int64_t recorded_vmstat_value(void *arg, const char *name, size_t len, int64_t old)
 {
 	struct values *values = arg;
@@ -92,7 +144,8 @@ static int64_t recorded_vmstat_value(void *arg, const char *name, size_t len, in
 
 	if (counter(&values->now, name, len, &value))
 		return old + (int64_t)value;
-	return fig < FIG_NR && values->figs.v[fig] ? old + values->figs.v[fig] * 1024 / unit : INT64_MIN;
+	return fig < FIG_NR && values->figs.v[fig] ? old + values->figs.v[fig] * 1024 / unit
+						   : INT64_MIN;
 }
 
 /* What a recording tells of this very node, provided that it is still the same node. */
@@ -122,24 +175,29 @@ int rn_node_meminfo(const struct rn_at *at, const struct rn_entry *entry, struct
 	(void)entry;
 	rn_figs_node(at, n, &values.figs);
 	if (file) {
-		rn_rewrite(out, file->data, file->len, (size_t)snprintf(skip, sizeof(skip), "Node %u ", n),
-			   meminfo_value, &values);
+		rn_rewrite(out, file->data, file->len,
+			   (size_t)snprintf(skip, sizeof(skip), "Node %u ", n), meminfo_value,
+			   &values);
 		return 0;
 	}
 	for (i = 0; i < sizeof(meminfo) / sizeof(meminfo[0]); i++) {
 		fig = rn_fig_of(meminfo[i], strlen(meminfo[i]));
 		snprintf(name, sizeof(name), "%s:", meminfo[i]);
-		mc_text_printf(out, "Node %u %-15s %8lld kB\n", n, name, fig < FIG_NR ? (long long)values.figs.v[fig] : 0);
+		mc_text_printf(out, "Node %u %-15s %8lld kB\n", n, name,
+			       fig < FIG_NR ? (long long)values.figs.v[fig] : 0);
 	}
-	mc_text_printf(out, "Node %u HugePages_Total: %5lld\n", n, (long long)values.figs.v[FIG_HUGE_TOTAL]);
-	mc_text_printf(out, "Node %u HugePages_Free:  %5lld\n", n, (long long)values.figs.v[FIG_HUGE_FREE]);
-	mc_text_printf(out, "Node %u HugePages_Surp:  %5lld\n", n, (long long)values.figs.v[FIG_HUGE_SURPLUS]);
+	mc_text_printf(out, "Node %u HugePages_Total: %5lld\n", n,
+		       (long long)values.figs.v[FIG_HUGE_TOTAL]);
+	mc_text_printf(out, "Node %u HugePages_Free:  %5lld\n", n,
+		       (long long)values.figs.v[FIG_HUGE_FREE]);
+	mc_text_printf(out, "Node %u HugePages_Surp:  %5lld\n", n,
+		       (long long)values.figs.v[FIG_HUGE_SURPLUS]);
 	return 0;
 }
 
 int rn_node_numastat(const struct rn_at *at, const struct rn_entry *entry, struct mc_text *out)
 {
-	static const char *const line[] = {"numa_hit",	     "numa_miss",  "numa_foreign",
+	static const char *const line[] = {"numa_hit",       "numa_miss",  "numa_foreign",
 					   "interleave_hit", "local_node", "other_node"};
 	const struct rn_file *file = recorded(at);
 	struct values values = {.add = true};
@@ -179,7 +237,8 @@ int rn_node_vmstat(const struct rn_at *at, const struct rn_entry *entry, struct 
 	rn_counters(at, n, &values.now);
 	for (i = 0; i < sizeof(vmstat) / sizeof(vmstat[0]); i++) {
 		value = vmstat_value(&values, vmstat[i], strlen(vmstat[i]), 0);
-		mc_text_printf(out, "%s %lld\n", vmstat[i], value == INT64_MIN ? 0 : (long long)value);
+		mc_text_printf(out, "%s %lld\n", vmstat[i],
+			       value == INT64_MIN ? 0 : (long long)value);
 	}
 	return 0;
 }

@@ -2,9 +2,10 @@
 /*
  * proc_cpuinfo.c - /proc/cpuinfo: a block for each online CPU.
  *
- * Blocks come from the recording (that CPU's own one where it has it), else from the host when it is of the machine's
- * architecture, else from a plain one here. What follows from the topology is written into each: number, package, core,
- * how many of them, and the APIC id of a CPU that has no block of its own.
+ * Blocks come from the recording (that CPU's own one where it has it), else from the host when it
+ * is of the machine's architecture, else from a plain one here. What follows from the topology is
+ * written into each: number, package, core, how many of them, and the APIC id of a CPU that has no
+ * block of its own.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,23 +13,30 @@
 
 static const char x86_block[] =
 	"processor\t: 0\nvendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 143\n"
-	"model name\t: Emulated x86-64 processor\nstepping\t: 8\nmicrocode\t: 0x1\ncpu MHz\t\t: 2000.000\n"
-	"cache size\t: 32768 KB\nphysical id\t: 0\nsiblings\t: 1\ncore id\t\t: 0\ncpu cores\t: 1\napicid\t\t: 0\n"
+	"model name\t: Emulated x86-64 processor\nstepping\t: 8\nmicrocode\t: 0x1\ncpu MHz\t\t: "
+	"2000.000\n"
+	"cache size\t: 32768 KB\nphysical id\t: 0\nsiblings\t: 1\ncore id\t\t: 0\ncpu cores\t: "
+	"1\napicid\t\t: 0\n"
 	"initial apicid\t: 0\nfpu\t\t: yes\nfpu_exception\t: yes\ncpuid level\t: 31\nwp\t\t: yes\n"
-	"flags\t\t: fpu vme de pse tsc msr pae mce cx8 apic sep mtrr pge mca cmov pat pse36 clflush mmx fxsr sse sse2 ss "
-	"ht syscall nx pdpe1gb rdtscp lm constant_tsc rep_good nopl xtopology cpuid pni ssse3 cx16 sse4_1 sse4_2 popcnt\n"
+	"flags\t\t: fpu vme de pse tsc msr pae mce cx8 apic sep mtrr pge mca cmov pat pse36 "
+	"clflush mmx fxsr sse sse2 ss "
+	"ht syscall nx pdpe1gb rdtscp lm constant_tsc rep_good nopl xtopology cpuid pni ssse3 cx16 "
+	"sse4_1 sse4_2 popcnt\n"
 	"bugs\t\t:\nbogomips\t: 4000.00\nclflush size\t: 64\ncache_alignment\t: 64\n"
 	"address sizes\t: 52 bits physical, 57 bits virtual\npower management:\n\n";
 
-static const char arm64_block[] =
-	"processor\t: 0\nBogoMIPS\t: 50.00\n"
-	"Features\t: fp asimd evtstrm aes pmull sha1 sha2 crc32 atomics fphp asimdhp cpuid asimdrdm lrcpc dcpop asimddp\n"
-	"CPU implementer\t: 0x41\nCPU architecture: 8\nCPU variant\t: 0x3\nCPU part\t: 0xd0c\nCPU revision\t: 1\n\n";
+static const char arm64_block[] = "processor\t: 0\nBogoMIPS\t: 50.00\n"
+				  "Features\t: fp asimd evtstrm aes pmull sha1 sha2 crc32 atomics "
+				  "fphp asimdhp cpuid asimdrdm lrcpc dcpop asimddp\n"
+				  "CPU implementer\t: 0x41\nCPU architecture: 8\nCPU variant\t: "
+				  "0x3\nCPU part\t: 0xd0c\nCPU revision\t: 1\n\n";
 
 static const char ppc64_block[] =
-	"processor\t: 0\ncpu\t\t: POWER10 (architected), altivec supported\nclock\t\t: 3900.000000MHz\n"
+	"processor\t: 0\ncpu\t\t: POWER10 (architected), altivec supported\nclock\t\t: "
+	"3900.000000MHz\n"
 	"revision\t: 2.0 (pvr 0080 0200)\n\ntimebase\t: 512000000\nplatform\t: pSeries\n"
-	"model\t\t: IBM pSeries (emulated by qemu)\nmachine\t\t: CHRP IBM pSeries (emulated by qemu)\nMMU\t\t: Radix\n";
+	"model\t\t: IBM pSeries (emulated by qemu)\nmachine\t\t: CHRP IBM pSeries (emulated by "
+	"qemu)\nMMU\t\t: Radix\n";
 
 struct block {
 	const char *text;
@@ -83,7 +91,8 @@ static int split(const char *text, size_t len, struct blocks *blocks)
 		stop = memchr(text, ':', size);
 		blocks->block[blocks->nr].text = text;
 		blocks->block[blocks->nr].len = size;
-		blocks->block[blocks->nr].cpu = stop ? (unsigned int)strtoul(stop + 1, NULL, 10) : 0;
+		blocks->block[blocks->nr].cpu =
+			stop ? (unsigned int)strtoul(stop + 1, NULL, 10) : 0;
 		blocks->nr++;
 		text += size + 1;
 	}
@@ -115,7 +124,8 @@ static bool is(const char *line, size_t len, const char *key)
 {
 	size_t n = strlen(key);
 
-	return len > n && !memcmp(line, key, n) && (line[n] == '\t' || line[n] == ' ' || line[n] == ':');
+	return len > n && !memcmp(line, key, n) &&
+	       (line[n] == '\t' || line[n] == ' ' || line[n] == ':');
 }
 
 static void put_block(struct mc_text *out, const struct block *block, const struct facts *facts)
@@ -139,7 +149,8 @@ static void put_block(struct mc_text *out, const struct block *block, const stru
 			value = facts->core;
 		else if (is(line, len, "cpu cores"))
 			value = facts->cores;
-		else if (facts->apic && (is(line, len, "apicid") || is(line, len, "initial apicid")))
+		else if (facts->apic &&
+			 (is(line, len, "apicid") || is(line, len, "initial apicid")))
 			value = facts->apicid;
 		else
 			known = false;
@@ -198,7 +209,8 @@ static void put_all(const struct rn_at *at, const struct blocks *blocks, struct 
 		facts.core = ids->core_id < 0 ? 0 : (unsigned int)ids->core_id;
 		facts.apic = !own;
 		n = facts.package << bits_for(cores) | facts.core;
-		facts.apicid = n << bits_for(threads) | (ids->thread < 0 ? 0 : (unsigned int)ids->thread);
+		facts.apicid =
+			n << bits_for(threads) | (ids->thread < 0 ? 0 : (unsigned int)ids->thread);
 		put_block(out, block, &facts);
 	}
 	mc_text_add(out, blocks->tail, blocks->tail_len);
@@ -213,12 +225,15 @@ int rn_proc_cpuinfo(const struct rn_at *at, const struct rn_entry *entry, struct
 	int ret;
 
 	(void)entry;
-	text = rn_live(at->render)->derived_only ? NULL : mc_topology_file(at->topo, "/proc/cpuinfo", &len);
+	text = rn_live(at->render)->derived_only
+		       ? NULL
+		       : mc_topology_file(at->topo, "/proc/cpuinfo", &len);
 	blocks.own = text;
-	if (!text && at->view->host_source && rn_host_read("/proc/cpuinfo", &host, &len) >= 0 && len)
+	if (!text && at->view->host_source && rn_host_read("/proc/cpuinfo", &host, &len) >= 0 &&
+	    len)
 		text = host;
 	if (!text) {
-		text = at->view->arch == MC_ARCH_X86_64	   ? x86_block
+		text = at->view->arch == MC_ARCH_X86_64    ? x86_block
 		       : at->view->arch == MC_ARCH_AARCH64 ? arm64_block
 		       : at->view->arch == MC_ARCH_PPC64   ? ppc64_block
 							   : "processor\t: 0\n\n";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * proc_irq.c - /proc/irq: affinities of the host's interrupts on the emulated CPUs, and projections for others.
+ * proc_irq.c - /proc/irq: affinities of the host's interrupts on the emulated CPUs, and projections
+ * for others.
  *
  * An emulated CPU e stands for host CPU e mod n: it is in a set when that one is.
  */
@@ -25,7 +26,8 @@ int rn_project(const struct rn_at *at, const char *path, bool is_list, struct mc
 	if (!host || !mask)
 		ret = -ENOMEM;
 	else
-		ret = is_list ? mc_cpulist_parse(host, text, NULL) : mc_cpumask_parse(host, text, NULL);
+		ret = is_list ? mc_cpulist_parse(host, text, NULL)
+			      : mc_cpumask_parse(host, text, NULL);
 	if (ret >= 0) {
 		ret = 0;
 		mc_for_each_cpu (cpu, possible) {
@@ -81,17 +83,44 @@ int rn_projected_node(const struct rn_at *at, const struct rn_entry *entry, stru
 }
 
 static const struct rn_entry one[] = {
-	{.name = "smp_affinity", .type = 'f', .mode = 0644, .flags = RN_HOST, .arg = false, .make = rn_projected},
-	{.name = "smp_affinity_list", .type = 'f', .mode = 0644, .flags = RN_HOST, .arg = true, .make = rn_projected},
-	{.name = "effective_affinity", .type = 'f', .flags = RN_HOST, .arg = false, .make = rn_projected},
-	{.name = "effective_affinity_list", .type = 'f', .flags = RN_HOST, .arg = true, .make = rn_projected},
-	{.name = "affinity_hint", .type = 'f', .flags = RN_HOST, .arg = false, .make = rn_projected},
+	{.name = "smp_affinity",
+	 .type = 'f',
+	 .mode = 0644,
+	 .flags = RN_HOST,
+	 .arg = false,
+	 .make = rn_projected},
+	{.name = "smp_affinity_list",
+	 .type = 'f',
+	 .mode = 0644,
+	 .flags = RN_HOST,
+	 .arg = true,
+	 .make = rn_projected},
+	{.name = "effective_affinity",
+	 .type = 'f',
+	 .flags = RN_HOST,
+	 .arg = false,
+	 .make = rn_projected},
+	{.name = "effective_affinity_list",
+	 .type = 'f',
+	 .flags = RN_HOST,
+	 .arg = true,
+	 .make = rn_projected},
+	{.name = "affinity_hint",
+	 .type = 'f',
+	 .flags = RN_HOST,
+	 .arg = false,
+	 .make = rn_projected},
 	{.name = "node", .type = 'f', .flags = RN_HOST, .make = rn_projected_node},
 	{0},
 };
 
 const struct rn_entry rn_irq[] = {
-	{.name = "default_smp_affinity", .type = 'f', .mode = 0644, .flags = RN_HOST, .arg = false, .make = rn_projected},
+	{.name = "default_smp_affinity",
+	 .type = 'f',
+	 .mode = 0644,
+	 .flags = RN_HOST,
+	 .arg = false,
+	 .make = rn_projected},
 	{.name = "#", .type = 'd', .flags = RN_PASS, .kids = one},
 	{0},
 };

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * proc_mem.c - /proc/meminfo, /proc/vmstat and sysinfo(2): the machine's figures written into the recording's text where
- * it still fits, else into the host's, which has the lines of the running kernel and the counters that move.
+ * proc_mem.c - /proc/meminfo, /proc/vmstat and sysinfo(2): the machine's figures written into the
+ * recording's text where it still fits, else into the host's, which has the lines of the running
+ * kernel and the counters that move.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -29,7 +30,8 @@ static int64_t machine_value(const struct values *values, const char *name, size
 		{"SwapCached", 0},
 		{"CommitLimit", total / 2},
 		{"Committed_AS", values->figs.v[FIG_ANON] + values->figs.v[FIG_SHMEM]},
-		{"Percpu", (int64_t)mc_cpumask_weight(mc_topology_possible(values->at->topo)) * 280},
+		{"Percpu",
+		 (int64_t)mc_cpumask_weight(mc_topology_possible(values->at->topo)) * 280},
 		{"HugePages_Rsvd", 0},
 		{"Hugepagesize", (int64_t)rn_default_huge(values->at)},
 		{"Hugetlb", values->figs.v[FIG_HUGE_TOTAL] * (int64_t)rn_default_huge(values->at)},
@@ -72,7 +74,8 @@ static int64_t take_total(void *arg, const char *name, size_t len, int64_t old)
 /* The recording's /proc/meminfo while the machine's memory is still what it tells. */
 static const struct rn_file *recorded_meminfo(const struct rn_at *at)
 {
-	const struct rn_file *file = at->view->recorded ? rn_file(at->view, "/proc/meminfo", 13) : NULL;
+	const struct rn_file *file =
+		at->view->recorded ? rn_file(at->view, "/proc/meminfo", 13) : NULL;
 	struct mc_text unused = {0};
 	int64_t total = 0;
 
@@ -99,8 +102,9 @@ static void sum_usage(const struct rn_at *at, struct rn_figs *figs)
 }
 
 /* Lines that a text must have whatever the host's kernel shows. */
-static const char fallback[] = "MemTotal:       0 kB\nMemFree:        0 kB\nMemAvailable:   0 kB\nBuffers:        0 kB\n"
-			       "Cached:         0 kB\nSwapTotal:      0 kB\nSwapFree:       0 kB\nShmem:          0 kB\n";
+static const char fallback[] =
+	"MemTotal:       0 kB\nMemFree:        0 kB\nMemAvailable:   0 kB\nBuffers:        0 kB\n"
+	"Cached:         0 kB\nSwapTotal:      0 kB\nSwapFree:       0 kB\nShmem:          0 kB\n";
 
 int rn_proc_meminfo(const struct rn_at *at, const struct rn_entry *entry, struct mc_text *out)
 {
@@ -136,12 +140,9 @@ static int64_t vmstat_value(void *arg, const char *name, size_t len, int64_t old
 		const char *name;
 		uint64_t value;
 	} table[] = {
-		{"numa_hit", c->numa_hit},
-		{"numa_miss", c->numa_miss},
-		{"numa_foreign", c->numa_foreign},
-		{"numa_interleave", c->interleave_hit},
-		{"numa_local", c->local_node},
-		{"numa_other", c->other_node},
+		{"numa_hit", c->numa_hit},         {"numa_miss", c->numa_miss},
+		{"numa_foreign", c->numa_foreign}, {"numa_interleave", c->interleave_hit},
+		{"numa_local", c->local_node},     {"numa_other", c->other_node},
 	};
 	unsigned int unit;
 	enum rn_fig fig = rn_fig_of_vmstat(name, len, &unit);
@@ -195,8 +196,9 @@ static int64_t take_sysinfo(void *arg, const char *name, size_t len, int64_t old
 		const char *name;
 		uint64_t *to;
 	} table[] = {
-		{"MemTotal", &memory->total},	 {"MemFree", &memory->free},	 {"Shmem", &memory->shared},
-		{"Buffers", &memory->buffers},	 {"SwapTotal", &memory->swap_total}, {"SwapFree", &memory->swap_free},
+		{"MemTotal", &memory->total},         {"MemFree", &memory->free},
+		{"Shmem", &memory->shared},           {"Buffers", &memory->buffers},
+		{"SwapTotal", &memory->swap_total},   {"SwapFree", &memory->swap_free},
 		{"MemAvailable", &memory->available},
 	};
 	size_t i;

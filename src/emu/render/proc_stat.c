@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * proc_stat.c - the files with a column or a line for each CPU: /proc/stat, softirqs, interrupts, schedstat, uptime.
+ * proc_stat.c - the files with a column or a line for each CPU: /proc/stat, softirqs, interrupts,
+ * schedstat, uptime.
  *
- * They move, so they come from the host: emulated CPU e shows what host CPU e mod n does, as its threads run there.
- * Numbered interrupts are shown on the first n CPUs only, so that their sums stay true.
+ * They move, so they come from the host: emulated CPU e shows what host CPU e mod n does, as its
+ * threads run there. Numbered interrupts are shown on the first n CPUs only, so that their sums
+ * stay true.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -131,7 +133,8 @@ int rn_proc_uptime(const struct rn_at *at, const struct rn_entry *entry, struct 
 /* ---- tables with a column for each CPU ---- */
 
 /* A line's counts, one for each host CPU: "%u" columns until something that is no number. */
-static size_t parse_counts(const char *line, size_t len, unsigned long long *count, size_t max, size_t *used)
+static size_t parse_counts(const char *line, size_t len, unsigned long long *count, size_t max,
+			   size_t *used)
 {
 	size_t at = 0, n = 0, start;
 
@@ -166,8 +169,8 @@ static size_t count_columns(const char *text, size_t len)
 }
 
 /* One row: "NAME:" then the columns, then what follows them on the host. */
-static void put_row(struct mc_text *out, const char *line, size_t len, const struct mc_cpumask *cpus,
-		    unsigned long long *count, size_t columns)
+static void put_row(struct mc_text *out, const char *line, size_t len,
+		    const struct mc_cpumask *cpus, unsigned long long *count, size_t columns)
 {
 	const char *colon = memchr(line, ':', len);
 	size_t head = colon ? (size_t)(colon + 1 - line) : len, n, used, i;
@@ -185,7 +188,8 @@ static void put_row(struct mc_text *out, const char *line, size_t len, const str
 	numbered = line[i] >= '0' && line[i] <= '9';
 	mc_text_add(out, line, head);
 	mc_for_each_cpu (cpu, cpus)
-		mc_text_printf(out, " %10llu", numbered && cpu >= columns ? 0 : count[cpu % columns]);
+		mc_text_printf(out, " %10llu",
+			       numbered && cpu >= columns ? 0 : count[cpu % columns]);
 	mc_text_add(out, line + head + used, len - head - used);
 	mc_text_add(out, "\n", 1);
 }
@@ -193,7 +197,8 @@ static void put_row(struct mc_text *out, const char *line, size_t len, const str
 /* /proc/interrupts (online CPUs) and /proc/softirqs (possible ones): entry->arg tells. */
 int rn_proc_columns(const struct rn_at *at, const struct rn_entry *entry, struct mc_text *out)
 {
-	const struct mc_cpumask *cpus = entry->arg ? mc_topology_possible(at->topo) : mc_topology_online(at->topo);
+	const struct mc_cpumask *cpus =
+		entry->arg ? mc_topology_possible(at->topo) : mc_topology_online(at->topo);
 	unsigned long long *count;
 	const char *line, *end, *stop;
 	unsigned int cpu;
@@ -240,19 +245,22 @@ static const char *after_words(const char *line, unsigned int skip, size_t *len)
 }
 
 /* One line for each level of sharing that adds CPUs, as the scheduler builds its domains. */
-static void put_domains(struct mc_text *out, const struct rn_at *at, unsigned int cpu, const char *sample, bool named)
+static void put_domains(struct mc_text *out, const struct rn_at *at, unsigned int cpu,
+			const char *sample, bool named)
 {
 	static const char *const name[] = {"SMT", "CLS", "MC", "PKG", "NUMA"};
 	const struct mc_cpumask *mask, *last = NULL;
 	unsigned int level, index = 0, weight = 1;
-	const char *fields = "0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0";
+	const char *fields =
+		"0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0";
 	size_t len = strlen(fields);
 
 	if (sample)
 		fields = after_words(sample, named ? 3 : 2, &len);
 	for (level = MC_LEVEL_CORE; level <= MC_LEVEL_PACKAGE + 1; level++) {
-		mask = level <= MC_LEVEL_PACKAGE ? mc_topology_siblings(at->topo, cpu, (enum mc_level)level)
-						 : mc_topology_online(at->topo);
+		mask = level <= MC_LEVEL_PACKAGE
+			       ? mc_topology_siblings(at->topo, cpu, (enum mc_level)level)
+			       : mc_topology_online(at->topo);
 		if (!mask || mask == last || mc_cpumask_weight(mask) <= weight)
 			continue;
 		weight = mc_cpumask_weight(mask);

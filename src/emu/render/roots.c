@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* roots.c - which parts of /sys and /proc are the renderer's. Folders on the way to them are the host's (RN_PASS). */
+/* roots.c - which parts of /sys and /proc are the renderer's. Folders on the way to them are the
+ * host's (RN_PASS). */
 #include <unistd.h>
 #include "impl.h"
 
@@ -66,13 +67,21 @@ static const struct rn_entry proc[] = {
 	{.name = "stat", .type = 'f', .flags = RN_HOST, .make = rn_proc_stat},
 	{.name = "uptime", .type = 'f', .flags = RN_HOST, .make = rn_proc_uptime},
 	{.name = "softirqs", .type = 'f', .flags = RN_HOST, .arg = true, .make = rn_proc_columns},
-	{.name = "interrupts", .type = 'f', .flags = RN_HOST, .arg = false, .make = rn_proc_columns},
+	{.name = "interrupts",
+	 .type = 'f',
+	 .flags = RN_HOST,
+	 .arg = false,
+	 .make = rn_proc_columns},
 	{.name = "schedstat", .type = 'f', .has = has_schedstat, .make = rn_proc_schedstat},
 	{.name = "meminfo", .type = 'f', .make = rn_proc_meminfo},
 	{.name = "vmstat", .type = 'f', .flags = RN_HOST, .make = rn_proc_vmstat},
 	{.name = "zoneinfo", .type = 'f', .make = rn_proc_zoneinfo},
 	{.name = "buddyinfo", .type = 'f', .make = rn_proc_buddyinfo},
-	{.name = "pagetypeinfo", .type = 'f', .mode = 0400, .flags = RN_HOST, .make = rn_proc_pagetypeinfo},
+	{.name = "pagetypeinfo",
+	 .type = 'f',
+	 .mode = 0400,
+	 .flags = RN_HOST,
+	 .make = rn_proc_pagetypeinfo},
 	{.name = "irq", .type = 'd', .flags = RN_PASS, .kids = rn_irq},
 	{.name = "sys", .type = 'd', .flags = RN_PASS, .kids = sysctl},
 	{0},

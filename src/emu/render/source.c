@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * source.c - where content comes from that does not follow from the topology: the recording, else the host.
+ * source.c - where content comes from that does not follow from the topology: the recording, else
+ * the host.
  *
- * A recording's entries are kept sorted by path; folders that it implies but does not list are added. What the source
- * lacks for one CPU or node is taken from another one of the same kind: an emulated machine may have more of them.
+ * A recording's entries are kept sorted by path; folders that it implies but does not list are
+ * added. What the source lacks for one CPU or node is taken from another one of the same kind: an
+ * emulated machine may have more of them.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -13,7 +15,9 @@
 #include "impl.h"
 #include "os/os.h"
 
-#define RN_HOST_MAX (64u << 20) /* the largest file of the host that is read: /proc/interrupts of a very large one */
+#define RN_HOST_MAX                                                                                \
+	(64u << 20) /* the largest file of the host that is read: /proc/interrupts of a very large \
+		       one */
 
 struct rn_loader {
 	struct rn_file *file;
@@ -96,7 +100,8 @@ static bool tells(const struct rn_view *view, const char *path, const struct mc_
 
 	mc_text_list(&text, mask);
 	mc_text_add(&text, "\n", 1);
-	same = !text.failed && file && file->len == text.len && !memcmp(file->data, text.data, text.len);
+	same = !text.failed && file && file->len == text.len &&
+	       !memcmp(file->data, text.data, text.len);
 	mc_text_free(&text);
 	return same;
 }
@@ -119,9 +124,11 @@ int rn_view_load(struct rn_view *view)
 	view->file = loader.file;
 	view->nr_files = loader.nr;
 	view->recorded = rn_file(view, RN_SYS_CPU "/online", strlen(RN_SYS_CPU "/online"));
-	view->small = view->recorded && !rn_file(view, RN_SYS_CPU "/cpufreq", strlen(RN_SYS_CPU "/cpufreq")) &&
+	view->small = view->recorded &&
+		      !rn_file(view, RN_SYS_CPU "/cpufreq", strlen(RN_SYS_CPU "/cpufreq")) &&
 		      !rn_file(view, RN_SYS_CPU "/power", strlen(RN_SYS_CPU "/power"));
-	view->as_recorded = view->recorded && tells(view, RN_SYS_CPU "/online", mc_topology_online(view->topo));
+	view->as_recorded =
+		view->recorded && tells(view, RN_SYS_CPU "/online", mc_topology_online(view->topo));
 #if defined(__x86_64__)
 	view->host_source = !view->recorded && view->arch == MC_ARCH_X86_64;
 #elif defined(__aarch64__)
@@ -131,11 +138,13 @@ int rn_view_load(struct rn_view *view)
 #endif
 	if (view->host_source && access(RN_SYS_CPU "/online", F_OK) < 0)
 		view->host_source = false;
+	view->host_cpufreq = view->host_source && access(RN_SYS_CPU "/cpu0/cpufreq", F_OK) == 0;
 	view->no_advanced = view->host_source && access(RN_SYS_CPU "/power/async", F_OK) < 0;
 	return 0;
 }
 
-/* Length of "/sys/devices/system/cpu/cpu" when the path goes on with a number, else 0; likewise for nodes. */
+/* Length of "/sys/devices/system/cpu/cpu" when the path goes on with a number, else 0; likewise for
+ * nodes. */
 static size_t numbered(const char *path, bool *cpu)
 {
 	static const char cpus[] = RN_SYS_CPU "/cpu", nodes[] = RN_SYS_NODE "/node";
@@ -149,13 +158,30 @@ static size_t numbered(const char *path, bool *cpu)
 	return path[len] >= '0' && path[len] <= '9' ? len : 0;
 }
 
-static bool other_path(const struct rn_at *at, unsigned int other, size_t head, char *buf, size_t size)
+static bool other_path(const struct rn_at *at, unsigned int other, size_t head, char *buf,
+		       size_t size)
 {
 	const char *rest = at->path + head;
 	int len;
 
 	rest += strspn(rest, "0123456789");
 	len = snprintf(buf, size, "%.*s%u%s", (int)head, at->path, other, rest);
+	return len > 0 && (size_t)len < size;
+}
+
+/* cpufreq/policyN is what the host shows under cpuM/cpufreq, whichever of its policies that CPU
+ * belongs to. */
+static bool policy_path(const struct rn_at *at, char *buf, size_t size)
+{
+	static const char policy[] = RN_SYS_CPU "/cpufreq/policy";
+	const char *rest = at->path + sizeof(policy) - 1;
+	int len;
+
+	if (strncmp(at->path, policy, sizeof(policy) - 1) || *rest < '0' || *rest > '9')
+		return false;
+	rest += strspn(rest, "0123456789");
+	len = snprintf(buf, size, RN_SYS_CPU "/cpu%u/cpufreq%s",
+		       (unsigned int)(at->n[0] % at->view->host_cpus), rest);
 	return len > 0 && (size_t)len < size;
 }
 
@@ -180,8 +206,11 @@ bool rn_source_path(const struct rn_at *at, char *buf, size_t size)
 	}
 	if (!view->host_source)
 		return false;
+	if (policy_path(at, buf, size))
+		return true;
 	if (head)
-		return other_path(at, cpu ? (unsigned int)(at->n[0] % view->host_cpus) : 0, head, buf, size);
+		return other_path(at, cpu ? (unsigned int)(at->n[0] % view->host_cpus) : 0, head,
+				  buf, size);
 	memcpy(buf, at->path, at->len + 1);
 	return true;
 }
@@ -272,7 +301,8 @@ static int recorded_list(const struct rn_view *view, const char *path,
 	return 0;
 }
 
-int rn_source_list(const struct rn_at *at, int (*fn)(void *arg, const char *name, char type), void *arg)
+int rn_source_list(const struct rn_at *at, int (*fn)(void *arg, const char *name, char type),
+		   void *arg)
 {
 	char path[PATH_MAX];
 	struct dirent *entry;
@@ -290,7 +320,9 @@ int rn_source_list(const struct rn_at *at, int (*fn)(void *arg, const char *name
 		if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
 			continue;
 		ret = fn(arg, entry->d_name,
-			 entry->d_type == DT_DIR ? 'd' : entry->d_type == DT_LNK ? 'l' : 'f');
+			 entry->d_type == DT_DIR   ? 'd'
+			 : entry->d_type == DT_LNK ? 'l'
+						   : 'f');
 	}
 	closedir(dir);
 	return ret;

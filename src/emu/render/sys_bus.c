@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* sys_bus.c - /sys/bus/{cpu,node,memory}, the power/ folder that every device has, and small shared makers. */
+/* sys_bus.c - /sys/bus/{cpu,node,memory}, the power/ folder that every device has, and small shared
+ * makers. */
 #include <errno.h>
 #include "impl.h"
 
@@ -56,15 +57,32 @@ bool rn_has_power(const struct rn_at *at, const struct rn_entry *entry)
 }
 
 const struct rn_entry rn_power[] = {
-	{.name = "async", .type = 'f', .mode = 0644, .has = has_advanced, .make = rn_make_text, .text = "disabled\n"},
+	{.name = "async",
+	 .type = 'f',
+	 .mode = 0644,
+	 .has = has_advanced,
+	 .make = rn_make_text,
+	 .text = "disabled\n"},
 	{.name = "autosuspend_delay_ms", .type = 'f', .mode = 0644, .make = make_delay},
 	{.name = "control", .type = 'f', .mode = 0644, .make = rn_make_text, .text = "auto\n"},
-	{.name = "runtime_active_kids", .type = 'f', .has = has_advanced, .make = rn_make_text, .text = "0\n"},
+	{.name = "runtime_active_kids",
+	 .type = 'f',
+	 .has = has_advanced,
+	 .make = rn_make_text,
+	 .text = "0\n"},
 	{.name = "runtime_active_time", .type = 'f', .make = rn_make_text, .text = "0\n"},
-	{.name = "runtime_enabled", .type = 'f', .has = has_advanced, .make = rn_make_text, .text = "disabled\n"},
+	{.name = "runtime_enabled",
+	 .type = 'f',
+	 .has = has_advanced,
+	 .make = rn_make_text,
+	 .text = "disabled\n"},
 	{.name = "runtime_status", .type = 'f', .make = rn_make_text, .text = "unsupported\n"},
 	{.name = "runtime_suspended_time", .type = 'f', .make = rn_make_text, .text = "0\n"},
-	{.name = "runtime_usage", .type = 'f', .has = has_advanced, .make = rn_make_text, .text = "0\n"},
+	{.name = "runtime_usage",
+	 .type = 'f',
+	 .has = has_advanced,
+	 .make = rn_make_text,
+	 .text = "0\n"},
 	{0},
 };
 
@@ -83,12 +101,14 @@ static uint64_t next_node(const struct rn_at *at, const struct rn_entry *entry, 
 /* /sys/bus/X/devices/XN -> ../../../devices/system/X/XN */
 static int make_link(const struct rn_at *at, const struct rn_entry *entry, struct mc_text *out)
 {
-	mc_text_printf(out, "../../../devices/system/%s/%s%llu", entry->text, entry->text, (unsigned long long)rn_last(at));
+	mc_text_printf(out, "../../../devices/system/%s/%s%llu", entry->text, entry->text,
+		       (unsigned long long)rn_last(at));
 	return 0;
 }
 
 /* As the kernel's driver folder: one level deeper than devices/. */
-static int make_driver_link(const struct rn_at *at, const struct rn_entry *entry, struct mc_text *out)
+static int make_driver_link(const struct rn_at *at, const struct rn_entry *entry,
+			    struct mc_text *out)
 {
 	mc_text_add(out, "../", 3);
 	return make_link(at, entry, out);
@@ -105,7 +125,11 @@ static const struct rn_entry node_devices[] = {
 };
 
 static const struct rn_entry memory_devices[] = {
-	{.name = "memory#", .type = 'l', .next = rn_next_block, .make = make_link, .text = "memory"},
+	{.name = "memory#",
+	 .type = 'l',
+	 .next = rn_next_block,
+	 .make = make_link,
+	 .text = "memory"},
 	{0},
 };
 
@@ -130,12 +154,13 @@ static const struct rn_entry cpu_drivers[] = {
 
 static const struct rn_entry nothing[] = {{0}};
 
-#define BUS(devs, drvs)                                                                                                \
-	{.name = "devices", .type = 'd', .kids = devs}, {.name = "drivers", .type = 'd', .kids = drvs},                \
-		{.name = "drivers_autoprobe", .type = 'f', .mode = 0644, .text = "1\n"},                               \
-		{.name = "drivers_probe", .type = 'f', .mode = 0200},                                                  \
-	{                                                                                                              \
-		.name = "uevent", .type = 'f', .mode = 0200                                                            \
+#define BUS(devs, drvs)                                                                  \
+	{.name = "devices", .type = 'd', .kids = devs},                                  \
+		{.name = "drivers", .type = 'd', .kids = drvs},                          \
+		{.name = "drivers_autoprobe", .type = 'f', .mode = 0644, .text = "1\n"}, \
+		{.name = "drivers_probe", .type = 'f', .mode = 0200},                    \
+	{                                                                                \
+		.name = "uevent", .type = 'f', .mode = 0200                              \
 	}
 
 const struct rn_entry rn_bus_cpu[] = {BUS(cpu_devices, cpu_drivers), {0}};

@@ -22,12 +22,16 @@ static int print_map(struct mc_text *out, const struct mc_cpumask *mask, bool li
 
 static int make_siblings(const struct rn_at *at, const struct rn_entry *entry, struct mc_text *out)
 {
-	return print_map(out, mc_topology_siblings(at->topo, this_cpu(at), (enum mc_level)entry->arg), false);
+	return print_map(out,
+			 mc_topology_siblings(at->topo, this_cpu(at), (enum mc_level)entry->arg),
+			 false);
 }
 
-static int make_siblings_list(const struct rn_at *at, const struct rn_entry *entry, struct mc_text *out)
+static int make_siblings_list(const struct rn_at *at, const struct rn_entry *entry,
+			      struct mc_text *out)
 {
-	return print_map(out, mc_topology_siblings(at->topo, this_cpu(at), (enum mc_level)entry->arg), true);
+	return print_map(
+		out, mc_topology_siblings(at->topo, this_cpu(at), (enum mc_level)entry->arg), true);
 }
 
 static int id_of(const struct rn_at *at, int level)
@@ -65,23 +69,27 @@ static bool has_mask(const struct rn_at *at, const struct rn_entry *entry)
 	return mc_topology_siblings(at->topo, this_cpu(at), (enum mc_level)entry->arg);
 }
 
-#define LEVEL(file, level)                                                                                             \
-	{.name = file, .type = 'f', .arg = level, .make = make_siblings, .has = has_mask},                                              \
-	{                                                                                                              \
-		.name = file "_list", .type = 'f', .flags = RN_WIDE, .arg = level, .make = make_siblings_list,         \
-		.has = has_mask                                                                                        \
+#define LEVEL(file, level)                                                                 \
+	{.name = file, .type = 'f', .arg = level, .make = make_siblings, .has = has_mask}, \
+	{                                                                                  \
+		.name = file "_list", .type = 'f', .flags = RN_WIDE, .arg = level,         \
+		.make = make_siblings_list, .has = has_mask                                \
 	}
-#define LEVEL_IF(file, level)                                                                                          \
-	{.name = file, .type = 'f', .arg = level, .make = make_siblings, .has = has_level},                            \
-	{                                                                                                              \
-		.name = file "_list", .type = 'f', .flags = RN_WIDE, .arg = level, .make = make_siblings_list,         \
-		.has = has_level                                                                                       \
+#define LEVEL_IF(file, level)                                                               \
+	{.name = file, .type = 'f', .arg = level, .make = make_siblings, .has = has_level}, \
+	{                                                                                   \
+		.name = file "_list", .type = 'f', .flags = RN_WIDE, .arg = level,          \
+		.make = make_siblings_list, .has = has_level                                \
 	}
 
 const struct rn_entry rn_topology[] = {
 	{.name = "physical_package_id", .type = 'f', .arg = MC_LEVEL_PACKAGE, .make = make_id},
 	{.name = "die_id", .type = 'f', .arg = MC_LEVEL_DIE, .make = make_id, .has = has_level},
-	{.name = "cluster_id", .type = 'f', .arg = MC_LEVEL_CLUSTER, .make = make_id, .has = has_level},
+	{.name = "cluster_id",
+	 .type = 'f',
+	 .arg = MC_LEVEL_CLUSTER,
+	 .make = make_id,
+	 .has = has_level},
 	{.name = "core_id", .type = 'f', .arg = MC_LEVEL_CORE, .make = make_id},
 	LEVEL("thread_siblings", MC_LEVEL_CORE),
 	LEVEL("core_cpus", MC_LEVEL_CORE),
@@ -127,28 +135,33 @@ static bool has_cache_number(const struct rn_at *at, const struct rn_entry *entr
 	return cache_number(this_cache(at), entry->arg) >= 0;
 }
 
-static int make_cache_number(const struct rn_at *at, const struct rn_entry *entry, struct mc_text *out)
+static int make_cache_number(const struct rn_at *at, const struct rn_entry *entry,
+			     struct mc_text *out)
 {
-	mc_text_printf(out, entry->arg == CACHE_SIZE ? "%lldK\n" : "%lld\n", cache_number(this_cache(at), entry->arg));
+	mc_text_printf(out, entry->arg == CACHE_SIZE ? "%lldK\n" : "%lld\n",
+		       cache_number(this_cache(at), entry->arg));
 	return 0;
 }
 
-static int make_cache_type(const struct rn_at *at, const struct rn_entry *entry, struct mc_text *out)
+static int make_cache_type(const struct rn_at *at, const struct rn_entry *entry,
+			   struct mc_text *out)
 {
 	enum mc_cache_type type = this_cache(at)->type;
 
 	(void)entry;
 	mc_text_printf(out, "%s\n",
-		       type == MC_CACHE_DATA	      ? "Data"
+		       type == MC_CACHE_DATA          ? "Data"
 		       : type == MC_CACHE_INSTRUCTION ? "Instruction"
 						      : "Unified");
 	return 0;
 }
 
-/* 6.12 on AMD leaves CPUs that went offline in an L3's map: as recorded until the machine's CPUs change. */
+/* 6.12 on AMD leaves CPUs that went offline in an L3's map: as recorded until the machine's CPUs
+ * change. */
 static int make_shared(const struct rn_at *at, const struct rn_entry *entry, struct mc_text *out)
 {
-	const struct rn_file *file = at->view->as_recorded ? rn_file(at->view, at->path, at->len) : NULL;
+	const struct rn_file *file =
+		at->view->as_recorded ? rn_file(at->view, at->path, at->len) : NULL;
 
 	if (file && file->type == 'f') {
 		mc_text_add(out, file->data, file->len);
@@ -163,7 +176,11 @@ static uint64_t next_cache(const struct rn_at *at, const struct rn_entry *entry,
 	return from < mc_topology_cpu(at->topo, this_cpu(at))->nr_caches ? from : RN_NONE;
 }
 
-#define NUMBER(file, which) {.name = file, .type = 'f', .arg = which, .has = has_cache_number, .make = make_cache_number}
+#define NUMBER(file, which)                                                       \
+	{                                                                         \
+		.name = file, .type = 'f', .arg = which, .has = has_cache_number, \
+		.make = make_cache_number                                         \
+	}
 
 static const struct rn_entry cache_index[] = {
 	NUMBER("level", CACHE_LEVEL),

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * sys_cpu.c - /sys/devices/system/cpu: the sets of CPUs, the folder of each CPU, and what the kernel tells of all.
+ * sys_cpu.c - /sys/devices/system/cpu: the sets of CPUs, the folder of each CPU, and what the
+ * kernel tells of all.
  *
- * Which files there are differs by architecture and kernel: x86 has no cpu0/online, arm64 no driver link; an offline CPU
- * loses topology/ and cache/. What a recording shows decides where it can.
+ * Which files there are differs by architecture and kernel: x86 has no cpu0/online, arm64 no driver
+ * link; an offline CPU loses topology/ and cache/. What a recording shows decides where it can.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -25,8 +26,9 @@ static int make_set(const struct rn_at *at, const struct rn_entry *entry, struct
 	return 0;
 }
 
-/* Possible CPUs that are not online, then what the kernel could have had: "N-kernel_max" is printed only for
- * nr_cpu_ids < NR_CPUS when the limit was cut on the command line, which a machine of ours never is. */
+/* Possible CPUs that are not online, then what the kernel could have had: "N-kernel_max" is printed
+ * only for nr_cpu_ids < NR_CPUS when the limit was cut on the command line, which a machine of ours
+ * never is. */
 static int make_offline(const struct rn_at *at, const struct rn_entry *entry, struct mc_text *out)
 {
 	struct mc_cpumask *mask = mc_cpumask_dup(mc_topology_possible(at->topo));
@@ -41,13 +43,15 @@ static int make_offline(const struct rn_at *at, const struct rn_entry *entry, st
 	return 0;
 }
 
-static int make_kernel_max(const struct rn_at *at, const struct rn_entry *entry, struct mc_text *out)
+static int make_kernel_max(const struct rn_at *at, const struct rn_entry *entry,
+			   struct mc_text *out)
 {
 	(void)entry;
 	return rn_number(out, mc_topology_kernel_max(at->topo));
 }
 
-/* Without nohz_full= the kernel prints a NULL mask with the width of a mask: "(null)" right-aligned in nr_cpu_ids columns. */
+/* Without nohz_full= the kernel prints a NULL mask with the width of a mask: "(null)" right-aligned
+ * in nr_cpu_ids columns. */
 static int make_nohz_full(const struct rn_at *at, const struct rn_entry *entry, struct mc_text *out)
 {
 	struct mc_text source = {0};
@@ -102,15 +106,18 @@ static unsigned int most_threads(const struct rn_at *at)
 	return most;
 }
 
-static int make_smt_active(const struct rn_at *at, const struct rn_entry *entry, struct mc_text *out)
+static int make_smt_active(const struct rn_at *at, const struct rn_entry *entry,
+			   struct mc_text *out)
 {
 	(void)entry;
 	return rn_number(out, most_threads(at) > 1);
 }
 
-/* What the kernel calls the state: "on" where cores have threads, "notsupported" where they have none; a kernel whose
- * architecture has no control says so, and a recording may hold any of them ("off", "forceoff"). */
-static int make_smt_control(const struct rn_at *at, const struct rn_entry *entry, struct mc_text *out)
+/* What the kernel calls the state: "on" where cores have threads, "notsupported" where they have
+ * none; a kernel whose architecture has no control says so, and a recording may hold any of them
+ * ("off", "forceoff"). */
+static int make_smt_control(const struct rn_at *at, const struct rn_entry *entry,
+			    struct mc_text *out)
 {
 	(void)entry;
 	if (at->view->recorded && !rn_source_read(at, out))
@@ -140,7 +147,10 @@ static bool has_vulnerability(const struct rn_at *at, const struct rn_entry *ent
 	return at->view->recorded || at->view->host_source ? rn_source_type(at) : true;
 }
 
-#define UNAFFECTED(file) {.name = file, .type = 'f', .has = has_vulnerability, .text = "Not affected\n"}
+#define UNAFFECTED(file)                                                                      \
+	{                                                                                     \
+		.name = file, .type = 'f', .has = has_vulnerability, .text = "Not affected\n" \
+	}
 
 static const struct rn_entry vulnerabilities[] = {
 	UNAFFECTED("gather_data_sampling"),
@@ -187,7 +197,8 @@ static bool has_caches(const struct rn_at *at, const struct rn_entry *entry)
 	return is_online(at, entry) && mc_topology_cpu(at->topo, (unsigned int)at->n[0])->nr_caches;
 }
 
-/* Since 6.5 x86 can never put CPU 0 offline; before that only with a build option that distributions leave off. */
+/* Since 6.5 x86 can never put CPU 0 offline; before that only with a build option that
+ * distributions leave off. */
 static bool has_online(const struct rn_at *at, const struct rn_entry *entry)
 {
 	(void)entry;
@@ -201,7 +212,8 @@ static int make_online(const struct rn_at *at, const struct rn_entry *entry, str
 	return rn_number(out, is_online(at, entry));
 }
 
-/* State of the hot-plug machine: the source's number for "online" while the CPU is, 0 when it is not. */
+/* State of the hot-plug machine: the source's number for "online" while the CPU is, 0 when it is
+ * not. */
 static int make_state(const struct rn_at *at, const struct rn_entry *entry, struct mc_text *out)
 {
 	int ret;
@@ -280,11 +292,30 @@ static const struct rn_entry cpu[] = {
 	{.name = "cache", .type = 'd', .flags = RN_EXTRA, .has = has_caches, .kids = rn_cache},
 	{.name = "node#", .type = 'l', .next = next_own_node, .make = make_node_link},
 	{.name = "subsystem", .type = 'l', .make = rn_make_text, .text = "../../../../bus/cpu"},
-	{.name = "driver", .type = 'l', .has = has_on_x86, .make = rn_make_text, .text = "../../../../bus/cpu/drivers/processor"},
+	{.name = "driver",
+	 .type = 'l',
+	 .has = has_on_x86,
+	 .make = rn_make_text,
+	 .text = "../../../../bus/cpu/drivers/processor"},
 	{.name = "online", .type = 'f', .mode = 0644, .has = has_online, .make = make_online},
 	{.name = "cpu_capacity", .type = 'f', .has = has_capacity, .make = make_capacity},
-	{.name = "crash_notes", .type = 'f', .mode = 0400, .flags = RN_LIVE, .has = has_crash_notes, .text = "0\n"},
-	{.name = "crash_notes_size", .type = 'f', .mode = 0400, .flags = RN_LIVE, .has = has_crash_notes, .text = "368\n"},
+	{.name = "crash_notes",
+	 .type = 'f',
+	 .mode = 0400,
+	 .flags = RN_LIVE,
+	 .has = has_crash_notes,
+	 .text = "0\n"},
+	{.name = "crash_notes_size",
+	 .type = 'f',
+	 .mode = 0400,
+	 .flags = RN_LIVE,
+	 .has = has_crash_notes,
+	 .text = "368\n"},
+	{.name = "cpufreq",
+	 .type = 'l',
+	 .flags = RN_HOSTED,
+	 .has = rn_has_cpufreq,
+	 .make = rn_make_cpufreq},
 	{.name = "hotplug", .type = 'd', .kids = cpu_hotplug},
 	{.name = "power", .type = 'd', .has = rn_has_power, .kids = rn_power},
 	{.name = "uevent", .type = 'f', .mode = 0644, .make = make_uevent},
@@ -302,15 +333,27 @@ const struct rn_entry rn_cpu[] = {
 	{.name = "kernel_max", .type = 'f', .make = make_kernel_max},
 	{.name = "isolated", .type = 'f', .make = rn_make_recorded, .text = "\n"},
 	{.name = "nohz_full", .type = 'f', .flags = RN_SOURCE, .make = make_nohz_full},
-	{.name = "crash_hotplug", .type = 'f', .flags = RN_SOURCE, .has = has_on_x86, .text = "0\n"},
-	{.name = "modalias", .type = 'f', .flags = RN_SOURCE, .has = has_features, .text = "cpu:type:x86,ven0000fam0006mod0000:feature:\n"},
+	{.name = "crash_hotplug",
+	 .type = 'f',
+	 .flags = RN_SOURCE,
+	 .has = has_on_x86,
+	 .text = "0\n"},
+	{.name = "modalias",
+	 .type = 'f',
+	 .flags = RN_SOURCE,
+	 .has = has_features,
+	 .text = "cpu:type:x86,ven0000fam0006mod0000:feature:\n"},
 	{.name = "uevent", .type = 'f', .mode = 0644, .text = ""},
 	{.name = "power", .type = 'd', .has = rn_has_power, .kids = rn_power},
 	{.name = "smt", .type = 'd', .kids = smt},
 	{.name = "hotplug", .type = 'd', .kids = hotplug},
 	{.name = "vulnerabilities", .type = 'd', .flags = RN_MIRROR, .kids = vulnerabilities},
-	{.name = "cpuidle", .type = 'd', .flags = RN_EXTRA | RN_LIVE, .has = rn_has_power, .kids = cpuidle},
-	{.name = "cpufreq", .type = 'd', .flags = RN_EXTRA | RN_SOURCE},
+	{.name = "cpuidle",
+	 .type = 'd',
+	 .flags = RN_EXTRA | RN_LIVE,
+	 .has = rn_has_power,
+	 .kids = cpuidle},
+	{.name = "cpufreq", .type = 'd', .flags = RN_EXTRA | RN_SOURCE, .kids = rn_cpufreq},
 	{.name = "cpu#", .type = 'd', .flags = RN_EXTRA, .next = next_present, .kids = cpu},
 	{0},
 };

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * sys_device.c - single files of the host that tell of CPUs and nodes wherever they lie: a device's numa_node and
- * local_cpus, a queue's CPUs, the cpuset and CPU limits of control groups, memory tiers.
+ * sys_device.c - single files of the host that tell of CPUs and nodes wherever they lie: a device's
+ * numa_node and local_cpus, a queue's CPUs, the cpuset and CPU limits of control groups, memory
+ * tiers.
  *
  * They are known by their name, and are there exactly where the host has them.
  */
@@ -35,7 +36,8 @@ static int put_list(struct mc_text *out, const struct mc_cpumask *mask)
 /* CPUs near a device: its node's, or all online ones where it has none. */
 static int make_local(const struct rn_at *at, const struct rn_entry *entry, struct mc_text *out)
 {
-	const struct mc_cpumask *mask = mc_topology_online(at->topo), *online = &mc_topology_nodes_online(at->topo)->m;
+	const struct mc_cpumask *mask = mc_topology_online(at->topo),
+				*online = &mc_topology_nodes_online(at->topo)->m;
 	const char *slash = strrchr(at->path, '/');
 	char path[PATH_MAX], *text;
 	size_t len;
@@ -60,7 +62,8 @@ static int make_local(const struct rn_at *at, const struct rn_entry *entry, stru
 /* ---- control groups ---- */
 
 /* A set that the group was given: empty where it has the parent's, as on the host. */
-static int make_cpuset_cpus(const struct rn_at *at, const struct rn_entry *entry, struct mc_text *out)
+static int make_cpuset_cpus(const struct rn_at *at, const struct rn_entry *entry,
+			    struct mc_text *out)
 {
 	if (!entry->arg && host_empty(at->path)) {
 		mc_text_add(out, "\n", 1);
@@ -69,7 +72,8 @@ static int make_cpuset_cpus(const struct rn_at *at, const struct rn_entry *entry
 	return put_list(out, mc_topology_allowed(at->topo));
 }
 
-static int make_cpuset_mems(const struct rn_at *at, const struct rn_entry *entry, struct mc_text *out)
+static int make_cpuset_mems(const struct rn_at *at, const struct rn_entry *entry,
+			    struct mc_text *out)
 {
 	if (!entry->arg && host_empty(at->path)) {
 		mc_text_add(out, "\n", 1);
@@ -111,21 +115,46 @@ static const struct loose {
 	{"/sys/", "", {.name = "local_cpulist", .type = 'f', .make = make_local, .arg = true}},
 	{"/sys/", "", {.name = "cpuaffinity", .type = 'f', .make = rn_projected, .arg = false}},
 	{"/sys/", "", {.name = "cpulistaffinity", .type = 'f', .make = rn_projected, .arg = true}},
-	{"/sys/", "/queues/", {.name = "rps_cpus", .type = 'f', .mode = 0644, .make = rn_projected, .arg = false}},
-	{"/sys/", "/queues/", {.name = "xps_cpus", .type = 'f', .mode = 0644, .make = rn_projected, .arg = false}},
+	{"/sys/",
+	 "/queues/",
+	 {.name = "rps_cpus", .type = 'f', .mode = 0644, .make = rn_projected, .arg = false}},
+	{"/sys/",
+	 "/queues/",
+	 {.name = "xps_cpus", .type = 'f', .mode = 0644, .make = rn_projected, .arg = false}},
 	{"/sys/", "/mq/", {.name = "cpu_list", .type = 'f', .make = rn_projected, .arg = true}},
 	{"/sys/", "/memory_tiering/", {.name = "nodelist", .type = 'f', .make = make_tier}},
-	{"/sys/fs/cgroup/", "", {.name = "cpuset.cpus", .type = 'f', .mode = 0644, .make = make_cpuset_cpus}},
-	{"/sys/fs/cgroup/", "", {.name = "cpuset.mems", .type = 'f', .mode = 0644, .make = make_cpuset_mems}},
-	{"/sys/fs/cgroup/", "", {.name = "cpuset.cpus.effective", .type = 'f', .make = make_cpuset_cpus, .arg = true}},
-	{"/sys/fs/cgroup/", "", {.name = "cpuset.mems.effective", .type = 'f', .make = make_cpuset_mems, .arg = true}},
-	{"/sys/fs/cgroup/", "", {.name = "cpuset.effective_cpus", .type = 'f', .make = make_cpuset_cpus, .arg = true}},
-	{"/sys/fs/cgroup/", "", {.name = "cpuset.effective_mems", .type = 'f', .make = make_cpuset_mems, .arg = true}},
-	{"/sys/fs/cgroup/", "", {.name = "cpu.max", .type = 'f', .mode = 0644, .make = make_cpu_max}},
-	{"/sys/fs/cgroup/", "", {.name = "cpu.cfs_quota_us", .type = 'f', .mode = 0644, .make = rn_make_text, .text = "-1\n"}},
+	{"/sys/fs/cgroup/",
+	 "",
+	 {.name = "cpuset.cpus", .type = 'f', .mode = 0644, .make = make_cpuset_cpus}},
+	{"/sys/fs/cgroup/",
+	 "",
+	 {.name = "cpuset.mems", .type = 'f', .mode = 0644, .make = make_cpuset_mems}},
+	{"/sys/fs/cgroup/",
+	 "",
+	 {.name = "cpuset.cpus.effective", .type = 'f', .make = make_cpuset_cpus, .arg = true}},
+	{"/sys/fs/cgroup/",
+	 "",
+	 {.name = "cpuset.mems.effective", .type = 'f', .make = make_cpuset_mems, .arg = true}},
+	{"/sys/fs/cgroup/",
+	 "",
+	 {.name = "cpuset.effective_cpus", .type = 'f', .make = make_cpuset_cpus, .arg = true}},
+	{"/sys/fs/cgroup/",
+	 "",
+	 {.name = "cpuset.effective_mems", .type = 'f', .make = make_cpuset_mems, .arg = true}},
+	{"/sys/fs/cgroup/",
+	 "",
+	 {.name = "cpu.max", .type = 'f', .mode = 0644, .make = make_cpu_max}},
+	{"/sys/fs/cgroup/",
+	 "",
+	 {.name = "cpu.cfs_quota_us",
+	  .type = 'f',
+	  .mode = 0644,
+	  .make = rn_make_text,
+	  .text = "-1\n"}},
 };
 
-/* Adds what is left of the path, blanks between slashes left out; false when it is not clean or too long. */
+/* Adds what is left of the path, blanks between slashes left out; false when it is not clean or too
+ * long. */
 static bool whole_path(struct rn_at *at, const char *rest)
 {
 	size_t len;
@@ -154,7 +183,8 @@ int rn_loose(struct rn_at *at, const char *rest, const struct rn_entry **entry)
 		return -EXDEV;
 	name = strrchr(at->path, '/') + 1;
 	for (i = 0; i < sizeof(loose) / sizeof(loose[0]); i++) {
-		if (strcmp(loose[i].entry.name, name) || strncmp(at->path, loose[i].head, strlen(loose[i].head)) ||
+		if (strcmp(loose[i].entry.name, name) ||
+		    strncmp(at->path, loose[i].head, strlen(loose[i].head)) ||
 		    !strstr(at->path, loose[i].within))
 			continue;
 		if (lstat(at->path, &st) < 0 || !S_ISREG(st.st_mode))

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * sys_memory.c - /sys/devices/system/memory: the blocks that physical memory is cut into, from the nodes' ranges.
+ * sys_memory.c - /sys/devices/system/memory: the blocks that physical memory is cut into, from the
+ * nodes' ranges.
  *
- * A block belongs to each node that has a part of it: memoryN/nodeM and nodeM/memoryN are there for all of them.
+ * A block belongs to each node that has a part of it: memoryN/nodeM and nodeM/memoryN are there for
+ * all of them.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -10,6 +12,7 @@
 
 #define BLOCK_MIN (UINT64_C(128) << 20)
 #define BLOCK_MAX (UINT64_C(2) << 30)
+#define BLOCK_POWER (UINT64_C(256) << 20)
 #define LARGE_MACHINE (UINT64_C(64) << 30)
 
 static uint64_t end_of_memory(const struct mc_topology *topo)
@@ -27,8 +30,9 @@ static uint64_t end_of_memory(const struct mc_topology *topo)
 	return end;
 }
 
-/* A recording's, else as x86 chooses it: 128 MiB below 64 GiB of memory, above the largest size up to 2 GiB that the
- * end of memory is a multiple of (arch/x86/mm/init_64.c); other architectures use one section, 128 MiB. */
+/* A recording's, else as x86 chooses it: 128 MiB below 64 GiB of memory, above the largest size up
+ * to 2 GiB that the end of memory is a multiple of (arch/x86/mm/init_64.c); POWER's logical blocks
+ * are 256 MiB, others use one section. */
 static uint64_t find_block_size(const struct rn_view *view)
 {
 	static const char path[] = RN_SYS_MEMORY "/block_size_bytes";
@@ -44,6 +48,8 @@ static uint64_t find_block_size(const struct rn_view *view)
 	if (size >= 1 << 20)
 		return size;
 	end = end_of_memory(view->topo);
+	if (view->arch == MC_ARCH_PPC64)
+		return BLOCK_POWER;
 	if (view->arch != MC_ARCH_X86_64 || end < LARGE_MACHINE)
 		return BLOCK_MIN;
 	for (size = BLOCK_MAX; size > BLOCK_MIN && (end & (size - 1)); size >>= 1)
@@ -69,7 +75,8 @@ uint64_t rn_node_block(const struct rn_at *at, unsigned int n, uint64_t from)
 	unsigned int i;
 
 	for (i = 0; node && i < node->nr_ranges; i++) {
-		if (node->ranges[i].end <= node->ranges[i].start || (node->ranges[i].end - 1) / size < from)
+		if (node->ranges[i].end <= node->ranges[i].start ||
+		    (node->ranges[i].end - 1) / size < from)
 			continue;
 		first = node->ranges[i].start / size;
 		return first > from ? first : from;
@@ -128,12 +135,14 @@ static int make_size(const struct rn_at *at, const struct rn_entry *entry, struc
 	return 0;
 }
 
-/* The zone of the block's memory; "none" for a block with holes, as the kernel says of the first one of x86. */
+/* The zone of the block's memory; "none" for a block with holes, as the kernel says of the first
+ * one of x86. */
 static int make_zones(const struct rn_at *at, const struct rn_entry *entry, struct mc_text *out)
 {
 	uint64_t size = rn_block_size(at), start = at->n[0] * size;
 	uint64_t n = next_node(at, entry, 0);
-	const struct mc_node *node = n == RN_NONE ? NULL : mc_topology_node(at->topo, (unsigned int)n);
+	const struct mc_node *node =
+		n == RN_NONE ? NULL : mc_topology_node(at->topo, (unsigned int)n);
 	bool whole = false;
 	unsigned int i;
 
@@ -166,7 +175,11 @@ static const struct rn_entry block[] = {
 
 const struct rn_entry rn_memory[] = {
 	{.name = "block_size_bytes", .type = 'f', .make = make_size},
-	{.name = "auto_online_blocks", .type = 'f', .mode = 0644, .flags = RN_RECORD, .text = "offline\n"},
+	{.name = "auto_online_blocks",
+	 .type = 'f',
+	 .mode = 0644,
+	 .flags = RN_RECORD,
+	 .text = "offline\n"},
 	{.name = "power", .type = 'd', .has = rn_has_power, .kids = rn_power},
 	{.name = "uevent", .type = 'f', .mode = 0644, .make = rn_make_text, .text = ""},
 	{.name = "memory#", .type = 'd', .next = rn_next_block, .kids = block},

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * sys_mm.c - /sys/kernel/mm: huge page pools of the whole machine, weights of interleaving; and numa_balancing.
- * Values that a program may write are kept by the emulator (mc_render_live.value), shown here.
+ * sys_mm.c - /sys/kernel/mm: huge page pools of the whole machine, weights of interleaving; and
+ * numa_balancing. Values that a program may write are kept by the emulator (mc_render_live.value),
+ * shown here.
  */
 #include <errno.h>
 #include "impl.h"
@@ -90,13 +91,26 @@ static bool has_demote(const struct rn_at *at, const struct rn_entry *entry)
 
 static const struct rn_entry pool[] = {
 	{.name = "nr_hugepages", .type = 'f', .mode = 0644, .arg = POOL_TOTAL, .make = make_pool},
-	{.name = "nr_hugepages_mempolicy", .type = 'f', .mode = 0644, .arg = POOL_TOTAL, .make = make_pool},
-	{.name = "nr_overcommit_hugepages", .type = 'f', .mode = 0644, .arg = POOL_OVERCOMMIT, .make = make_pool},
+	{.name = "nr_hugepages_mempolicy",
+	 .type = 'f',
+	 .mode = 0644,
+	 .arg = POOL_TOTAL,
+	 .make = make_pool},
+	{.name = "nr_overcommit_hugepages",
+	 .type = 'f',
+	 .mode = 0644,
+	 .arg = POOL_OVERCOMMIT,
+	 .make = make_pool},
 	{.name = "free_hugepages", .type = 'f', .arg = POOL_FREE, .make = make_pool},
 	{.name = "resv_hugepages", .type = 'f', .arg = POOL_RESERVED, .make = make_pool},
 	{.name = "surplus_hugepages", .type = 'f', .arg = POOL_SURPLUS, .make = make_pool},
 	{.name = "demote", .type = 'f', .mode = 0200, .has = has_demote},
-	{.name = "demote_size", .type = 'f', .mode = 0644, .arg = POOL_DEMOTE, .has = has_demote, .make = make_pool},
+	{.name = "demote_size",
+	 .type = 'f',
+	 .mode = 0644,
+	 .arg = POOL_DEMOTE,
+	 .has = has_demote,
+	 .make = make_pool},
 	{0},
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * sys_node.c - /sys/devices/system/node: the sets of nodes and each node's CPUs, distances, huge pages and links.
- * Its memory figures are in node_mem.c.
+ * sys_node.c - /sys/devices/system/node: the sets of nodes and each node's CPUs, distances, huge
+ * pages and links. Its memory figures are in node_mem.c.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -82,7 +82,8 @@ static uint64_t next_block(const struct rn_at *at, const struct rn_entry *entry,
 /* ../../cpu/cpuN, ../../memory/memoryN */
 static int make_link(const struct rn_at *at, const struct rn_entry *entry, struct mc_text *out)
 {
-	mc_text_printf(out, "../../%s/%s%llu", entry->text, entry->text, (unsigned long long)rn_last(at));
+	mc_text_printf(out, "../../%s/%s%llu", entry->text, entry->text,
+		       (unsigned long long)rn_last(at));
 	return 0;
 }
 
@@ -153,7 +154,8 @@ static bool has_demote(const struct rn_at *at, const struct rn_entry *entry)
 	return smaller_pool(this_node(at), at->n[1]) != 0;
 }
 
-static int make_demote_size(const struct rn_at *at, const struct rn_entry *entry, struct mc_text *out)
+static int make_demote_size(const struct rn_at *at, const struct rn_entry *entry,
+			    struct mc_text *out)
 {
 	(void)entry;
 	mc_text_printf(out, "%llukB\n", (unsigned long long)smaller_pool(this_node(at), at->n[1]));
@@ -165,7 +167,11 @@ static const struct rn_entry pool[] = {
 	{.name = "free_hugepages", .type = 'f', .arg = POOL_FREE, .make = make_pool},
 	{.name = "surplus_hugepages", .type = 'f', .arg = POOL_SURPLUS, .make = make_pool},
 	{.name = "demote", .type = 'f', .mode = 0200, .has = has_demote},
-	{.name = "demote_size", .type = 'f', .mode = 0644, .has = has_demote, .make = make_demote_size},
+	{.name = "demote_size",
+	 .type = 'f',
+	 .mode = 0644,
+	 .has = has_demote,
+	 .make = make_demote_size},
 	{0},
 };
 
@@ -181,9 +187,12 @@ static bool has_pools(const struct rn_at *at, const struct rn_entry *entry)
 }
 
 static const struct rn_entry memory_failure[] = {
-	{.name = "total", .type = 'f', .text = "0\n"},	   {.name = "ignored", .type = 'f', .text = "0\n"},
-	{.name = "failed", .type = 'f', .text = "0\n"},	   {.name = "delayed", .type = 'f', .text = "0\n"},
-	{.name = "recovered", .type = 'f', .text = "0\n"}, {0},
+	{.name = "total", .type = 'f', .text = "0\n"},
+	{.name = "ignored", .type = 'f', .text = "0\n"},
+	{.name = "failed", .type = 'f', .text = "0\n"},
+	{.name = "delayed", .type = 'f', .text = "0\n"},
+	{.name = "recovered", .type = 'f', .text = "0\n"},
+	{0},
 };
 
 static const struct rn_entry nothing[] = {{0}};
@@ -215,7 +224,11 @@ const struct rn_entry rn_node[] = {
 	{.name = "has_cpu", .type = 'f', .arg = SET_CPU, .make = make_set},
 	{.name = "has_memory", .type = 'f', .arg = SET_MEMORY, .make = make_set},
 	{.name = "has_normal_memory", .type = 'f', .arg = SET_MEMORY, .make = make_set},
-	{.name = "has_generic_initiator", .type = 'f', .flags = RN_RECORD, .make = rn_make_recorded, .text = "\n"},
+	{.name = "has_generic_initiator",
+	 .type = 'f',
+	 .flags = RN_RECORD,
+	 .make = rn_make_recorded,
+	 .text = "\n"},
 	{.name = "power", .type = 'd', .has = rn_has_power, .kids = rn_power},
 	{.name = "uevent", .type = 'f', .mode = 0644, .make = rn_make_text, .text = ""},
 	{.name = "node#", .type = 'd', .flags = RN_EXTRA, .next = next_node, .kids = node},

@@ -2,9 +2,10 @@
 /*
  * tree.c - writing a folder of the rendered machine below a directory descriptor.
  *
- * Equal contents with equal permissions share one inode: on tmpfs a link costs half of what a file does, and a machine
- * of 512 CPUs has a few thousand files but a few hundred contents. Nothing outside the given folder is touched: every
- * name comes from the tables or is checked to be a single component.
+ * Equal contents with equal permissions share one inode: on tmpfs a link costs half of what a file
+ * does, and a machine of 512 CPUs has a few thousand files but a few hundred contents. Nothing
+ * outside the given folder is touched: every name comes from the tables or is checked to be a
+ * single component.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -60,7 +61,8 @@ static int grow(struct tree *tree)
 	for (i = 0; i < tree->size; i++) {
 		if (!tree->twin[i].hash)
 			continue;
-		for (at = tree->twin[i].hash & (size - 1); twin[at].hash; at = (at + 1) & (size - 1))
+		for (at = tree->twin[i].hash & (size - 1); twin[at].hash;
+		     at = (at + 1) & (size - 1))
 			;
 		twin[at] = tree->twin[i];
 	}
@@ -81,25 +83,29 @@ static struct twin *find(struct tree *tree, uint64_t hash, uint16_t mode)
 		if (!twin->hash)
 			return twin;
 		if (twin->hash == hash && twin->mode == mode && twin->len == tree->text.len &&
-		    !memcmp(tree->texts.data + twin->text, tree->text.data ? tree->text.data : "", twin->len))
+		    !memcmp(tree->texts.data + twin->text, tree->text.data ? tree->text.data : "",
+			    twin->len))
 			return twin;
 	}
 }
 
 static int fail(struct tree *tree, const struct rn_at *at, int err, const char *what)
 {
-	return mc_fail(tree->error, err, "writing the machine's files: %s: %s: %s", at->path, what, strerror(err));
+	return mc_fail(tree->error, err, "writing the machine's files: %s: %s: %s", at->path, what,
+		       strerror(err));
 }
 
 static int write_new(struct tree *tree, const struct rn_at *at, const char *name, uint16_t mode)
 {
-	int fd = openat(tree->dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
+	int fd =
+		openat(tree->dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
 	size_t done = 0;
 	ssize_t ret;
 	int err = 0;
 
 	if (fd < 0 && errno == EEXIST && !unlinkat(tree->dir, name, 0))
-		fd = openat(tree->dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
+		fd = openat(tree->dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
+			    mode);
 	if (fd < 0)
 		return fail(tree, at, errno, "open");
 	if (fchmod(fd, mode) < 0)
@@ -119,7 +125,8 @@ static int write_new(struct tree *tree, const struct rn_at *at, const char *name
 	return err ? fail(tree, at, err, "write") : 0;
 }
 
-static int put_file(struct tree *tree, const struct rn_at *at, const struct rn_entry *entry, const char *name)
+static int put_file(struct tree *tree, const struct rn_at *at, const struct rn_entry *entry,
+		    const char *name)
 {
 	uint16_t mode = entry && entry->mode ? entry->mode : 0444;
 	struct twin *twin;
@@ -141,7 +148,8 @@ static int put_file(struct tree *tree, const struct rn_at *at, const struct rn_e
 
 		if (!linkat(tree->top, first, tree->dir, name, 0))
 			return 0;
-		if (errno == EEXIST && !unlinkat(tree->dir, name, 0) && !linkat(tree->top, first, tree->dir, name, 0))
+		if (errno == EEXIST && !unlinkat(tree->dir, name, 0) &&
+		    !linkat(tree->top, first, tree->dir, name, 0))
 			return 0;
 		if (errno != EMLINK && errno != ENOENT)
 			return fail(tree, at, errno, "link");
@@ -149,14 +157,16 @@ static int put_file(struct tree *tree, const struct rn_at *at, const struct rn_e
 	ret = write_new(tree, at, name, mode);
 	if (ret)
 		return ret;
-	*twin = (struct twin){hash, (uint32_t)tree->paths.len, (uint32_t)tree->text.len, (uint32_t)tree->texts.len, mode};
+	*twin = (struct twin){hash, (uint32_t)tree->paths.len, (uint32_t)tree->text.len,
+			      (uint32_t)tree->texts.len, mode};
 	tree->nr++;
 	mc_text_add(&tree->paths, at->path + tree->skip, at->len - tree->skip + 1);
 	mc_text_add(&tree->texts, tree->text.data, tree->text.len);
 	return tree->paths.failed || tree->texts.failed ? fail(tree, at, ENOMEM, "make") : 0;
 }
 
-static int put_link(struct tree *tree, const struct rn_at *at, const struct rn_entry *entry, const char *name)
+static int put_link(struct tree *tree, const struct rn_at *at, const struct rn_entry *entry,
+		    const char *name)
 {
 	int ret;
 
@@ -166,20 +176,22 @@ static int put_link(struct tree *tree, const struct rn_at *at, const struct rn_e
 		return fail(tree, at, ret < 0 ? -ret : ENOMEM, "read link");
 	if (!symlinkat(tree->text.data, tree->dir, name))
 		return 0;
-	if (errno == EEXIST && !unlinkat(tree->dir, name, 0) && !symlinkat(tree->text.data, tree->dir, name))
+	if (errno == EEXIST && !unlinkat(tree->dir, name, 0) &&
+	    !symlinkat(tree->text.data, tree->dir, name))
 		return 0;
 	return fail(tree, at, errno, "symlink");
 }
 
 /* Has the folder anything to write into it? Of folders and links alone most have not. */
-static bool worth_opening(const struct tree *tree, const struct rn_at *at, const struct rn_entry *entry)
+static bool worth_opening(const struct tree *tree, const struct rn_at *at,
+			  const struct rn_entry *entry)
 {
 	const struct rn_entry *kid;
 
 	if (tree->flags & MC_RENDER_SHALLOW)
 		return tree->masked;
-	if (!(tree->flags & MC_RENDER_DIRS) || tree->masked || !entry || (entry->flags & RN_MIRROR) ||
-	    ((entry->flags & RN_EXTRA) && at->view->recorded))
+	if (!(tree->flags & MC_RENDER_DIRS) || tree->masked || !entry ||
+	    (entry->flags & RN_MIRROR) || ((entry->flags & RN_EXTRA) && at->view->recorded))
 		return true;
 	for (kid = entry->kids; kid && kid->type; kid++) {
 		if (kid->type != 'f')
@@ -213,8 +225,8 @@ static int put(void *arg, struct rn_at *at, const struct rn_entry *entry, char t
 	return ret;
 }
 
-/* Does the umask of this process take something of 0755 away? It can't be read without changing it for all threads, so
- * it is seen from a folder. */
+/* Does the umask of this process take something of 0755 away? It can't be read without changing it
+ * for all threads, so it is seen from a folder. */
 static bool is_masked(int dir)
 {
 	static const char name[] = ".manycore-umask";
@@ -229,7 +241,8 @@ static bool is_masked(int dir)
 	return masked;
 }
 
-int mc_render_tree(struct mc_render *render, const char *path, int dir, unsigned int flags, struct mc_error *error)
+int mc_render_tree(struct mc_render *render, const char *path, int dir, unsigned int flags,
+		   struct mc_error *error)
 {
 	struct tree tree = {.top = dir, .dir = dir, .flags = flags, .error = error};
 	const struct rn_entry *entry;
@@ -237,7 +250,8 @@ int mc_render_tree(struct mc_render *render, const char *path, int dir, unsigned
 	int ret = rn_ask_folder(render, path, &at, &entry);
 
 	if (ret)
-		return mc_fail(error, -ret, "writing the machine's files: %s: %s", path, strerror(-ret));
+		return mc_fail(error, -ret, "writing the machine's files: %s: %s", path,
+			       strerror(-ret));
 	tree.skip = at.len + 1;
 	tree.masked = is_masked(dir);
 	ret = rn_each(&at, entry, put, &tree);
