@@ -11,6 +11,7 @@ const struct cmd cmd_table[] = {
 	{ "doctor", cmd_doctor, "what this host allows, what that means, and the remedy" },
 	{ "run", cmd_run, "run a program on an emulated machine, or with a memory policy" },
 	{ "populate", cmd_populate, "bring files into memory in parallel, node by node" },
+	{ "record", cmd_record, "write this machine's shape into an archive for --machine" },
 	{ "topo", cmd_topo, "show a machine: this one, or one that is described" },
 	{ NULL, NULL, NULL },
 };

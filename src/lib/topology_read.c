@@ -279,8 +279,8 @@ static unsigned int find_max_numnodes(struct topo_reader *r)
 
 	if (topo_read(r, &text, "/proc/self/status") < 0)
 		return 1024;
-	p = strstr(text.data, "\nMems_allowed:");
-	for (p = p ? p + strlen("\nMems_allowed:") : ""; *p && *p != '\n'; p++)
+	p = strstr(text.data, "Mems_allowed:");
+	for (p = p ? p + strlen("Mems_allowed:") : ""; *p && *p != '\n'; p++)
 		digits += isxdigit((unsigned char)*p) != 0;
 	topo_text_done(&text);
 	return digits && digits <= TOPO_MAX_NODES / 4 ? digits * 4 : 1024;
