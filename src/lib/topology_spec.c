@@ -27,6 +27,7 @@ struct build {
 	unsigned int thread_bits, core_bits, cluster_bits, die_bits; /* of an x86 APIC id */
 	struct grouping grouping[MAX_GROUPINGS];
 	unsigned int nr_groupings;
+	bool too_large;         /* the sets of CPUs would take more than TOPO_MAX_MASK_BYTES */
 };
 
 static unsigned int bits_for(unsigned int n)
@@ -62,7 +63,7 @@ static int make_grouping(struct build *b, struct grouping *g, unsigned int cores
 		g->mask[i] = topo_intern(b->base, mask);
 		if (g->mask[i] == TOPO_NO_MASK) {
 			mc_cpumask_free(mask);
-			return -ENOMEM;
+			return -errno;
 		}
 	}
 	n = mask && g->mask ? 0 : ENOMEM;
@@ -73,6 +74,7 @@ static int make_grouping(struct build *b, struct grouping *g, unsigned int cores
 static const uint32_t *grouping(struct build *b, unsigned int cores)
 {
 	struct grouping *g;
+	int rc;
 
 	for (unsigned int i = 0; i < b->nr_groupings; i++)
 		if (b->grouping[i].cores == cores)
@@ -80,7 +82,9 @@ static const uint32_t *grouping(struct build *b, unsigned int cores)
 	if (b->nr_groupings == MAX_GROUPINGS)
 		return NULL;
 	g = &b->grouping[b->nr_groupings++];
-	return make_grouping(b, g, cores) < 0 ? NULL : g->mask;
+	rc = make_grouping(b, g, cores);
+	b->too_large |= rc == -EFBIG;
+	return rc < 0 ? NULL : g->mask;
 }
 
 /* ---- ids ------------------------------------------------------------------------------------------------------------- */
@@ -425,7 +429,11 @@ int topo_spec_build(const struct topo_spec *s, struct topo_base **base, struct m
 	int rc = start(&b, error);
 
 	if (rc == 0 && (set_cpus(&b) < 0 || set_caches(&b) < 0))
-		rc = mc_fail(error, ENOMEM, "building the machine: %u CPUs: out of memory", s->maxcpus);
+		rc = b.too_large ? mc_fail(error, ERANGE,
+					   "building the machine: %u CPUs with %u threads a core: their sets take more than "
+					   "512 MiB; describe fewer, or more threads",
+					   s->maxcpus, s->threads) :
+				   mc_fail(error, ENOMEM, "building the machine: %u CPUs: out of memory", s->maxcpus);
 	if (rc == 0)
 		rc = set_nodes(&b, error);
 	for (unsigned int i = 0; i < b.nr_groupings; i++)
