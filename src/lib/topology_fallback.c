@@ -3,7 +3,7 @@
  * topology_fallback.c - the order in which the kernel looks for memory on other nodes.
  *
  * The rule is that of mm/page_alloc.c (build_zonelists(), find_next_best_node()) at boot: nearest first; among equally
- * near ones lower numbers than the asking node's come last, nodes with CPUs after those without, and nodes that earlier
+ * near ones lower numbers than the asking node's come last, and nodes that earlier
  * lists already named first in their distance group after the others. That last part makes the list of one node depend
  * on the lists of all nodes before it: they are all made at once, O(n^2 log n) for n nodes with memory, and kept.
  */
