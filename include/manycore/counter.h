@@ -113,7 +113,7 @@ MC_API void mc_counter_set_batch(struct mc_counter *c, uint32_t batch);
 MC_API int mc_counter_add_slow(struct mc_counter *c, int64_t amount, uint32_t batch, int rc)
 	__attribute__((const));
 
-static inline __attribute__((always_inline)) void mc_counter_add_(struct mc_counter *c,
+static inline __attribute__((always_inline)) void mc_counter_add__(struct mc_counter *c,
 								  int64_t amount, uint32_t batch)
 {
 	uint64_t h = c->handle, base = MC_HANDLE_ADDRESS_(h);
@@ -137,7 +137,7 @@ static inline __attribute__((always_inline)) void mc_counter_add_(struct mc_coun
 
 static inline void mc_counter_add_batch(struct mc_counter *c, int64_t amount, int32_t batch)
 {
-	mc_counter_add_(c, amount,
+	mc_counter_add__(c, amount,
 			batch < 1                        ? 1
 			: batch > MC_COUNTER_LOCAL_BATCH ? MC_COUNTER_LOCAL_BATCH
 							 : (uint32_t)batch);
@@ -145,12 +145,12 @@ static inline void mc_counter_add_batch(struct mc_counter *c, int64_t amount, in
 
 static inline void mc_counter_add(struct mc_counter *c, int64_t amount)
 {
-	mc_counter_add_(c, amount, c->batch);
+	mc_counter_add__(c, amount, c->batch);
 }
 
 static inline void mc_counter_add_local(struct mc_counter *c, int64_t amount)
 {
-	mc_counter_add_(c, amount, MC_COUNTER_LOCAL_BATCH);
+	mc_counter_add__(c, amount, MC_COUNTER_LOCAL_BATCH);
 }
 
 static inline void mc_counter_sub(struct mc_counter *c, int64_t amount)

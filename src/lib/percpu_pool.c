@@ -236,23 +236,25 @@ void *mc_percpu_static_init(struct mc_percpu_static *obj)
  * --------------------------------------------------------------------------------------------------------------------
  */
 
+/* The live mark before the retired one: trim raises the second before it lowers the first. */
 unsigned int mc_pool_walk(const struct mc_percpu_pool *pool)
 {
 	const struct mc_percpu_kind *k = pool->kind;
-	unsigned int n = __atomic_load_n(&pool->retired, __ATOMIC_ACQUIRE), live;
+	unsigned int live, retired;
 
 	if (pool->shared) {
 		live = __atomic_load_n(&pool->shared->live, __ATOMIC_ACQUIRE);
 		if (__atomic_load_n(&pool->shared->overflow, __ATOMIC_ACQUIRE) ||
 		    live > pool->copies)
 			return pool->copies + 1;
-	} else {
-		live = __atomic_load_n(&k->live, __ATOMIC_ACQUIRE) |
-		       __atomic_load_n(&k->atomic_live, __ATOMIC_ACQUIRE);
-		if (mc_unlikely(__atomic_load_n(&k->overflow, __ATOMIC_ACQUIRE)))
-			return pool->copies + 1;
+		return live;
 	}
-	return live > n ? live : n;
+	live = __atomic_load_n(&k->live, __ATOMIC_ACQUIRE) |
+	       __atomic_load_n(&k->atomic_live, __ATOMIC_ACQUIRE);
+	if (mc_unlikely(__atomic_load_n(&k->overflow, __ATOMIC_ACQUIRE)))
+		return pool->copies + 1;
+	retired = __atomic_load_n(&pool->retired, __ATOMIC_ACQUIRE);
+	return live > retired ? live : retired;
 }
 
 unsigned int mc_percpu_copies(const void *handle)
@@ -273,9 +275,9 @@ void mc_pool_count(struct mc_percpu_pool *pool, size_t size)
  * does, outside the lock. */
 static uint64_t chunk_alloc(struct mc_percpu_pool *pool, size_t size, size_t align)
 {
-	unsigned int n = mc_pool_walk(pool);
 	uint64_t at, offset;
 	struct mc_chunk *c;
+	unsigned int n;
 
 	size = (size + MC_GRAIN - 1) & ~(size_t)(MC_GRAIN - 1);
 	pthread_mutex_lock(&pool->lock);
@@ -287,6 +289,9 @@ static uint64_t chunk_alloc(struct mc_percpu_pool *pool, size_t size, size_t ali
 	at |= mc_pool_tag(pool, pool->side[align > MC_LINE].stride);
 	c = mc_chunk_of(at);
 	offset = MC_HANDLE_ADDRESS_(at) - c->base;
+	/* Only now: a copy that came into use before the object's last owner freed it must be among
+	 * them. */
+	n = mc_pool_walk(pool);
 	for (unsigned int i = 0; i < n; i++)
 		mc_zero_copies(*c->zero_base + (uint64_t)i * c->stride + offset, c->stride, size,
 			       1);

@@ -11,7 +11,6 @@
  * handler, which is seen by its next instruction lying outside. The child compares each result with
  * plain arithmetic. x86-64 only: other architectures are shown by storms (modes.c).
  */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>

@@ -6,7 +6,6 @@
  * Usage: modes cid|own|atomics. The first argument is what mc_percpu_mode() must tell: the
  * registration of the C library with mm_cid, or without, our own, or none.
  */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>

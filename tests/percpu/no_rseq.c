@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* no_rseq.c - runs a command whose rseq(2) is answered ENOSYS, as on old kernels and under manycore
  * run. Needs no privilege. */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <stdio.h>
 #include <unistd.h>
