@@ -223,11 +223,12 @@ static bool do_some(struct mc_arena *a)
 	return false;
 }
 
-static bool enough(const struct mc_arena *a, uint64_t want)
+/* Waiting for everything ends when the last chunk has ended, so that a report made next is final.
+ */
+static bool over(struct mc_arena *a, uint64_t want)
 {
-	uint64_t ready = atomic_load(&a->ready);
-
-	return ready >= want || ready + atomic_load(&a->bad) >= a->pages;
+	return (want < a->pages && atomic_load(&a->ready) >= want) || atomic_load(&a->destroying) ||
+	       all_finished(a);
 }
 
 static int wait_pages(struct mc_arena *a, uint64_t want, int timeout_ms)
@@ -239,12 +240,8 @@ static int wait_pages(struct mc_arena *a, uint64_t want, int timeout_ms)
 	int rc = 0;
 
 	for (;;) {
-		if (enough(a, want))
-			return 0;
-		if (atomic_load(&a->destroying))
-			return -ECANCELED;
-		if (all_finished(a))
-			return enough(a, want) ? 0 : verdict(a);
+		if (over(a, want))
+			return atomic_load(&a->ready) >= want ? 0 : verdict(a);
 		if (arena_now() >= until)
 			return -ETIMEDOUT;
 		if (!atomic_load(&a->live) && do_some(a))
@@ -253,7 +250,7 @@ static int wait_pages(struct mc_arena *a, uint64_t want, int timeout_ms)
 		 * publishing. */
 		pthread_mutex_lock(&a->wait_lock);
 		atomic_fetch_add(&a->waiters, 1);
-		if (!enough(a, want) && !atomic_load(&a->destroying) && !all_finished(a)) {
+		if (!over(a, want)) {
 			if (timeout_ms < 0)
 				pthread_cond_wait(&a->wait_cond, &a->wait_lock);
 			else

@@ -17,12 +17,24 @@
 
 #define MiB (1ull << 20)
 
+static struct mc_topology *topo;
+
+static int read_topology(void **state)
+{
+	(void)state;
+	return mc_topology_live(&topo, NULL);
+}
+
+/* One part, however many nodes the machine has: test_arena_nodes.c is about those. */
 static struct mc_arena *make(struct mc_arena_attr at)
 {
 	struct mc_arena *a = NULL;
 	struct mc_error e = {0};
-	int rc = mc_arena_create(&at, &a, &e);
+	int rc;
 
+	at.policy = MC_ARENA_DEFAULT;
+	at.topology = topo; /* read once: it takes its time on an emulated machine */
+	rc = mc_arena_create(&at, &a, &e);
 	if (rc)
 		fail_msg("create: %d %s", rc, e.text);
 	return a;
@@ -328,7 +340,7 @@ static void callback_refuses(void **state)
 	assert_int_equal(r.stop, MC_STOP_CALLBACK);
 	assert_int_equal(r.ready, 2 * MiB);
 	assert_true(mc_arena_report_snprint(text, sizeof(text), &r) > 0);
-	assert_non_null(strstr(text, "node 0 deferred pages initialised in "));
+	assert_non_null(strstr(text, " deferred pages initialised in "));
 	assert_non_null(mc_arena_alloc(a, 9, MC_ANY_NODE));
 	mc_arena_destroy(a);
 }
@@ -454,5 +466,5 @@ int main(void)
 		cmocka_unit_test(bad_attributes),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, read_topology, NULL);
 }

@@ -138,8 +138,10 @@ static struct mc_arena *make(struct mc_arena_attr at)
 {
 	struct mc_arena *a = NULL;
 	struct mc_error e = {0};
-	int rc = mc_arena_create(&at, &a, &e);
+	int rc;
 
+	at.policy = MC_ARENA_DEFAULT; /* one part */
+	rc = mc_arena_create(&at, &a, &e);
 	if (rc) {
 		fprintf(stderr, "create: %d %s\n", rc, e.text);
 		_exit(1);
