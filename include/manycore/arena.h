@@ -131,7 +131,7 @@ MC_API size_t mc_arena_page_size(const struct mc_arena *arena);
 MC_API size_t mc_arena_chunk_size(const struct mc_arena *arena);
 MC_API int mc_arena_fd(const struct mc_arena *arena);        /* MEMFD: owned by the arena; else -1 */
 MC_API void *mc_arena_address(const struct mc_arena *arena, size_t page);
-/* The descriptor of the page that holds an address; NULL outside, without descriptors, or in a chunk not up yet. */
+/* The descriptor of the page that holds an address; NULL outside, without descriptors, or where none is up yet. */
 MC_API struct mc_page *mc_arena_page(const struct mc_arena *arena, const void *address);
 static inline void *mc_page_extra(struct mc_page *page)
 {

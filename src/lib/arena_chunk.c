@@ -186,19 +186,27 @@ static int publish(struct mc_arena *a, struct mc_arena_part *p, uint64_t first, 
 
 	if (first == end)
 		return 0;
-	if (a->desc)
+	if (a->desc) {
+		/* Behind a poisoned page the granule is readable already: then under the lock. */
+		bool shared = atomic_load_explicit(&a->granule_up[first / a->granule],
+						   memory_order_relaxed);
+
+		if (shared)
+			pthread_mutex_lock(&p->lock);
 		write_descriptors(a, p, first, end);
+		if (shared)
+			pthread_mutex_unlock(&p->lock);
+		for (uint64_t g = first / a->granule; g <= (end - 1) / a->granule; g++)
+			atomic_store_explicit(&a->granule_up[g], 1, memory_order_release);
+	}
 	if (a->attr.init) {
 		rc = a->attr.init(a->attr.arg, a, first, end - first, p->node);
 		if (rc < 0)
 			return rc;
 	}
 	pthread_mutex_lock(&p->lock);
-	if (a->desc) {
-		for (uint64_t g = first / a->granule; g <= (end - 1) / a->granule; g++)
-			atomic_store_explicit(&a->granule_up[g], 1, memory_order_release);
+	if (a->desc)
 		arena_buddy_add(a, p, first, end);
-	}
 	p->ready += end - first;
 	if (helping)
 		p->helped += end - first;
@@ -225,7 +233,8 @@ static void watch_rate(struct mc_arena *a, struct mc_arena_part *p, uint64_t pag
 {
 	uint64_t bytes = pages << a->shift, rest = 0;
 
-	if (a->attr.backing != MC_ARENA_THP || ns == 0 || pages < a->chunk)
+	if (a->attr.backing != MC_ARENA_THP || ns == 0 ||
+	    pages < __atomic_load_n(&a->chunk, __ATOMIC_RELAXED))
 		return;
 	pthread_mutex_lock(&p->lock);
 	if ((double)bytes * 1e9 / (double)ns >= (double)a->attr.thp_min_rate) {

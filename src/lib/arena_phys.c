@@ -95,7 +95,7 @@ static int open_tools(struct mc_arena *a, struct mc_arena_phys *ph, struct mc_er
 
 	ph->pagemap = mc_os_pagemap_open();
 	if (ph->pagemap < 0)
-		return mc_fail(error, ph->pagemap == -EPERM ? EPERM : -ph->pagemap,
+		return mc_fail(error, ph->pagemap == -EACCES ? EPERM : -ph->pagemap,
 			       "physical interleave: /proc/self/pagemap: %s; frame numbers need "
 			       "CAP_SYS_ADMIN",
 			       ph->pagemap == -EPERM ? "hides frame numbers"

@@ -8,6 +8,7 @@
 
 const struct bench_def bench_table[] = {
 	{ "run", bench_run_main, "what the emulated machine costs: starting it, calls it answers, programs on it" },
+	{ "interleave", bench_interleave_main, "memory interleaved over nodes, or over physical chunks, against one" },
 	{ "pageinit", bench_pageinit_main, "very large memory, brought up in parallel" },
 	{ "percpu", bench_percpu_main, "operations on per-CPU objects and counters, walks, memory" },
 	{ "alloc", bench_alloc_main, "allocating and freeing per-CPU objects" },
