@@ -145,6 +145,10 @@ bool emu_may_schedule(struct emu_call *call, pid_t tid);
 /* Hands `fd` to the caller as the answer of its call (O_CLOEXEC from flags), closes it here; returns the result. */
 int64_t emu_answer_fd(struct emu_call *call, int fd, int flags);
 
+/* Calls fn for each process that can be had at once, with it locked: for figures of the whole machine, from within a
+ * handler or outside of one. */
+void emu_each_process_now(struct emu *emu, void (*fn)(struct emu *emu, struct emu_process *process));
+
 /*
  * What the memory policy family (syscalls/mempolicy*.c) gives the core. Weak: absent until it is linked. All are called
  * with the process locked; `creator` belongs to another process for the first task of a child process (both locked).

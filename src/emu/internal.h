@@ -111,6 +111,7 @@ void emu_process_exec(struct emu *emu, struct emu_task *task);
 void emu_process_gone(struct emu *emu, pid_t tgid);
 /* Calls fn for each process with it locked. */
 void emu_each_process(struct emu *emu, void (*fn)(struct emu *emu, struct emu_process *process));
+extern _Thread_local struct emu_call *emu_call_here; /* what this receiver is at */
 bool emu_task_known(struct emu *emu, pid_t tid);
 int emu_clone_note(struct emu_call *call, uint64_t flags, uint64_t parent_tid, uint64_t stack);
 /* A field of /proc/TID/status such as "Tgid:", or -1. */

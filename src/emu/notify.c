@@ -169,7 +169,9 @@ static int64_t handle(struct emu_call *call)
 	if (!call->task)
 		return EMU_CONTINUE; /* gone, or out of memory */
 	home = call->locked = call->task->process;
+	emu_call_here = call;
 	result = line->fn(call);
+	emu_call_here = NULL;
 	pthread_mutex_unlock(&call->locked->lock);
 	if (call->locked != home)
 		emu_process_put(emu, call->locked);

@@ -84,6 +84,16 @@ class Placement(mctest.TestCase):
         self.assertEqual(r.out.split("\n")[:3], ["default anon=3 dirty=3 N0=3", "interleave:0-3 anon=3 dirty=3 N0=1 N1=1 N3=1",
                                                  "bind:2 anon=3 dirty=3 N2=3"])
 
+    def test_free_memory_follows(self):
+        """Of a program that never asks: what another one sees of its node while it runs."""
+        script = "import mmap,subprocess\nm=mmap.mmap(-1,40<<20)\nm.write(b'1'*(40<<20))\n" \
+                 "print(open('/sys/devices/system/node/node2/meminfo').read())"
+        free = []
+        for program in ("print(open('/sys/devices/system/node/node2/meminfo').read())", script):
+            r = self.ok(mctest.manycore("run", *FOUR, "--mem", "8G", "-C", "4", "--", "python3", "-c", program))
+            free.append(int(next(line for line in r.out.splitlines() if "MemFree" in line).split()[3]))
+        self.assertGreaterEqual(free[0] - free[1], 39 << 10)
+
     def test_counters_move(self):
         script = "cat /sys/devices/system/node/node1/numastat; %s fill 4 3000; cat /sys/devices/system/node/node1/numastat"
         r = self.ok(mctest.manycore("run", *FOUR, "-m", "1", "--", "sh", "-c", script % FIRST_TOUCH))

@@ -44,6 +44,7 @@ struct mp_state {
 	struct mc_node_counters *counters; /* of each node */
 	struct mp_object *objects[MP_OBJECTS];
 	unsigned int nr_objects;
+	uint64_t looked;                   /* when all processes were looked at last, ns */
 };
 
 struct emu_policy {

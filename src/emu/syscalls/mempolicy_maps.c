@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 #include "emu/syscalls/mempolicy.h"
 
@@ -212,10 +213,45 @@ int emu_policy_numa_maps(struct emu *emu, struct emu_task *task, struct mc_text 
  * ----------------------------------------------------------------------------------------------------------
  */
 
+/* Programs that never asked are looked at too, and go on as if they had not been. */
+static void look_at(struct emu *emu, struct emu_process *process)
+{
+	bool asked = process->mm && process->mm->asked;
+
+	mp_settle_all(emu, process);
+	if (process->mm)
+		process->mm->asked = asked;
+}
+
+/* Figures are at most this old: one file names them for every node. */
+enum { FRESH_NS = 20000000 };
+
+static void freshen(struct emu *emu)
+{
+	struct mp_state *state = mp_state(emu);
+	struct timespec now;
+	uint64_t ns, last;
+
+	if (!state)
+		return;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+	last = __atomic_load_n(&state->looked, __ATOMIC_RELAXED);
+	if (ns - last < FRESH_NS ||
+	    !__atomic_compare_exchange_n(&state->looked, &last, ns, false, __ATOMIC_RELAXED,
+					 __ATOMIC_RELAXED))
+		return;
+	emu_each_process_now(emu, look_at);
+	clock_gettime(CLOCK_MONOTONIC, &now); /* the look itself may have taken long */
+	ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+	__atomic_store_n(&state->looked, ns, __ATOMIC_RELAXED);
+}
+
 static void node_usage(void *arg, unsigned int node, struct mc_node_usage *usage)
 {
 	struct mp_state *state = mp_state(arg);
 
+	freshen(arg);
 	*usage = (struct mc_node_usage){0};
 	if (state && node < state->machine->nr_node_ids)
 		usage->anon = __atomic_load_n(&state->used[node], __ATOMIC_RELAXED) * state->page;
@@ -225,6 +261,7 @@ static void node_counters(void *arg, unsigned int node, struct mc_node_counters 
 {
 	struct mp_state *state = mp_state(arg);
 
+	freshen(arg);
 	*counters = (struct mc_node_counters){0};
 	if (state && node < state->machine->nr_node_ids)
 		*counters = state->counters[node];

@@ -38,7 +38,7 @@ int64_t emu_exit(struct emu_call *call)
 {
 	emu_settle(call, call->task);
 	/* Its faults are lost with it: what it touched is told from what others did as long as it is there. */
-	if (emu_policy_moving)
+	if (emu_policy_moving && (call->task->asked || call->task->policy))
 		emu_policy_moving(call->emu, call->task);
 	emu_task_exit(call->emu, call->task);
 	return EMU_CONTINUE;
