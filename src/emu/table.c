@@ -37,19 +37,17 @@
 #define FIXED_ANON (MAP_FIXED | MAP_ANONYMOUS)
 #define NOREPLACE 0x100000
 
-/* munmap, mremap, madvise of (address, length): the lower half of the address space, where only programs that choose
- * their own addresses have mappings, and lengths from 16 MiB to 64 GiB (by bit: a filter tests bits). All others are found
- * out from /proc/PID/maps and pagemap when that matters, since answering them would slow every program. */
-#define LOWER_HALF (1ULL << 46)
-#define LARGE(n, bit, ...) CALL(n, .test_arg = 1, .test_mask = 1ULL << (bit), .test_value = 1ULL << (bit), __VA_ARGS__)
-#define CHANGES_MAPPINGS(n, ...)                                             \
-	CALL(n, .test_arg = 0, .test_mask = LOWER_HALF, __VA_ARGS__),         \
-		LARGE(n, 24, __VA_ARGS__), LARGE(n, 25, __VA_ARGS__),         \
-		LARGE(n, 26, __VA_ARGS__), LARGE(n, 27, __VA_ARGS__),         \
-		LARGE(n, 28, __VA_ARGS__), LARGE(n, 29, __VA_ARGS__),         \
-		LARGE(n, 30, __VA_ARGS__), LARGE(n, 31, __VA_ARGS__),         \
-		LARGE(n, 32, __VA_ARGS__), LARGE(n, 33, __VA_ARGS__),         \
-		LARGE(n, 34, __VA_ARGS__), LARGE(n, 35, __VA_ARGS__)
+/* munmap, mremap, madvise of (address, length): addresses below where the kernel puts what it chooses itself, and lengths
+ * from 16 MiB. All others are found out from /proc/PID/maps and pagemap when that matters, since answering them would
+ * slow every program. (arm64: the lower half of its smallest address space, 39 bits.) */
+#if defined(__aarch64__)
+#define OWN_ADDRESSES (1ULL << 38)
+#else
+#define OWN_ADDRESSES (1ULL << 46)
+#endif
+#define CHANGES_MAPPINGS(n, ...)                                                                    \
+	CALL(n, .test = EMU_IF_BELOW, .test_arg = 0, .test_value = OWN_ADDRESSES, __VA_ARGS__),     \
+		CALL(n, .test = EMU_IF_FROM, .test_arg = 1, .test_value = 16 << 20, __VA_ARGS__)
 
 #ifndef SYS_set_mempolicy_home_node
 #define SYS_set_mempolicy_home_node 450
@@ -118,9 +116,9 @@ const struct emu_syscall emu_table[] = {
 	CALL(move_pages, .fn = emu_move_pages, .what = "where pages are, and moving them, of any process of the machine"),
 	CALL(migrate_pages, .fn = emu_migrate_pages, .what = "moves a process's pages between nodes"),
 	/* What changes mappings is seen where it is cheap to: at addresses that the kernel does not choose itself, and large. */
-	CALL(mmap, .fn = emu_mmap_fixed, .test_arg = 3, .test_mask = FIXED_ANON, .test_value = FIXED_ANON,
+	CALL(mmap, .fn = emu_mmap_fixed, .test = EMU_IF_BITS, .test_arg = 3, .test_mask = FIXED_ANON, .test_value = FIXED_ANON,
 	     .what = "the host's; policies and pages that a fixed mapping covers go"),
-	CALL(mmap, .fn = emu_mmap_fixed, .test_arg = 3, .test_mask = NOREPLACE, .test_value = NOREPLACE,
+	CALL(mmap, .fn = emu_mmap_fixed, .test = EMU_IF_BITS, .test_arg = 3, .test_mask = NOREPLACE, .test_value = NOREPLACE,
 	     .what = "the host's; with MAP_FIXED_NOREPLACE: as above"),
 	CHANGES_MAPPINGS(munmap, .fn = emu_munmap, .what = "the host's; policies and pages go"),
 	CHANGES_MAPPINGS(mremap, .fn = emu_mremap, .what = "the host's; policies and pages move along"),
