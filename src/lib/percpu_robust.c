@@ -362,9 +362,13 @@ bool mc_robust_access(uint64_t h, unsigned int bytes, void *caller)
  * ------------------------------------------------------------------------------------------------
  */
 
-static void check_chunk(struct mc_chunk *c, struct told *t, bool leaks, void *caller)
+/* From *bit on, until the end or until no more can be told at once; false: go on from *bit. */
+static bool check_chunk(struct mc_chunk *c, uint32_t *from, struct told *t, bool leaks,
+			void *caller)
 {
-	for (uint32_t bit = 0; bit < c->hot->area.nr_bits; bit++) {
+	uint32_t bit = *from;
+
+	for (; bit < c->hot->area.nr_bits && t->n + 2 <= MAX_TOLD; bit++) {
 		struct mc_robust_record *r = &c->record[bit];
 
 		if (r->state == ALLOCATED) {
@@ -379,29 +383,37 @@ static void check_chunk(struct mc_chunk *c, struct told *t, bool leaks, void *ca
 			paint(c, bit, 0, room(c, bit), POISON_BYTE); /* told once */
 		}
 	}
+	*from = bit;
+	return bit == c->hot->area.nr_bits;
 }
 
+/* A robust pool's chunks stay while it lives, so the list may be left and entered again. */
 static int check(struct mc_percpu_pool *pool, bool leaks, void *caller)
 {
 	struct told t = {0};
-	int n = 0;
 
-	for (unsigned int side = 0; side < 2; side++)
-		for (unsigned int i = 0; i < MC_NR_SLOTS; i++) {
-			struct mc_list *head = &pool->side[side].slot[i];
+	for (unsigned int i = 0; i < 2 * MC_NR_SLOTS; i++) {
+		struct mc_list *head = &pool->side[i / MC_NR_SLOTS].slot[i % MC_NR_SLOTS],
+			       *e = head;
+		uint32_t bit = 0;
 
-			pthread_mutex_lock(&pool->lock);
-			for (struct mc_list *e = head->next; e != head; e = e->next)
-				check_chunk(((struct mc_chunk_hot *)((char *)e -
-								     offsetof(struct mc_chunk_hot,
-									      list)))
-						    ->chunk,
-					    &t, leaks, caller);
+		pthread_mutex_lock(&pool->lock);
+		for (e = head->next; e != head;) {
+			struct mc_chunk_hot *hot =
+				(struct mc_chunk_hot *)((char *)e -
+							offsetof(struct mc_chunk_hot, list));
+
+			if (check_chunk(hot->chunk, &bit, &t, leaks, caller)) {
+				e = e->next;
+				bit = 0;
+			}
 			pthread_mutex_unlock(&pool->lock);
 			deliver(pool->robust, &t);
+			pthread_mutex_lock(&pool->lock);
 		}
-	n = (int)t.total;
-	return n;
+		pthread_mutex_unlock(&pool->lock);
+	}
+	return (int)t.total;
 }
 
 int mc_percpu_pool_check(struct mc_percpu_pool *pool)

@@ -354,6 +354,12 @@ static void hear(void *arg, const struct mc_percpu_fault *fault)
 		heard[nr_heard++] = *fault;
 }
 
+static void count_leaks(void *arg, const struct mc_percpu_fault *fault)
+{
+	assert_int_equal(fault->kind, MC_PERCPU_LEAK);
+	*(unsigned int *)arg += 1;
+}
+
 static void expect(enum mc_percpu_fault_kind kind, const void *h, size_t offset)
 {
 	assert_int_equal(nr_heard, 1);
@@ -417,6 +423,14 @@ static void test_robust(void **state)
 	expect(MC_PERCPU_LEAK, kept, 0);
 	assert_int_equal(heard[0].size, 8);
 	assert_false(mc_robust_any());
+	/* More leaks than are told at once: each is told. */
+	attr.fault = count_leaks;
+	pool = mc_percpu_pool_create(&attr);
+	for (int i = 0; i < 3000; i++)
+		assert_non_null(mc_percpu_pool_alloc(pool, 100, 8));
+	mc_percpu_pool_destroy(pool);
+	assert_int_equal(nr_heard, 3000);
+	nr_heard = 0;
 }
 
 /* ---- shared pools
