@@ -80,8 +80,11 @@ MC_API void mc_free_percpu_many(unsigned int n, void **handles);
 /* How many copies of an object a walk must visit: copies 0 to that less one hold all values ever
  * stored. Grows while threads run; a copy that comes into use later is seen by the next walk. */
 MC_API unsigned int mc_percpu_copies(const void *handle);
-#define mc_for_each_percpu_copy(i, handle) \
-	for (unsigned int mc_copies_ = ((i) = 0, mc_percpu_copies(handle)); (i) < mc_copies_; (i)++)
+#define mc_for_each_percpu_copy(i, handle) MC_EACH_COPY_(i, handle, __LINE__)
+#define MC_EACH_COPY_(i, handle, line) MC_EACH_COPY__(i, handle, line)
+#define MC_EACH_COPY__(i, handle, line)                                                            \
+	for (unsigned int mc_copies_##line = ((i) = 0, mc_percpu_copies(handle));                  \
+	     (i) < mc_copies_##line; (i)++)
 
 /* ---- static objects
  * ---------------------------------------------------------------------------------------------------
