@@ -190,7 +190,8 @@ static void add_total(struct mc_counter *c, int64_t amount)
 	mc_percpu_op_slow(h, MC_OP_ADD, 64, 0, (uint64_t)amount);
 }
 
-int mc_counter_add_slow(struct mc_counter *c, int64_t amount, uint32_t batch, int rc)
+static __attribute__((noinline)) int add_slower(struct mc_counter *c, int64_t amount,
+						uint32_t batch, int rc)
 {
 	if (rc < 0 && (amount > MC_COUNTER_LOCAL_BATCH || amount < -MC_COUNTER_LOCAL_BATCH)) {
 		add(&c->base, amount);
@@ -206,6 +207,24 @@ int mc_counter_add_slow(struct mc_counter *c, int64_t amount, uint32_t batch, in
 	}
 	tell(c, batch);
 	return 0;
+}
+
+/* The frequent reason is a batch to tell in rseq mode: no other call, nothing saved. */
+int mc_counter_add_slow(struct mc_counter *c, int64_t amount, uint32_t batch, int rc)
+{
+#if MC_PERCPU_RSEQ
+	uint64_t h = c->handle, base = MC_HANDLE_ADDRESS_(h);
+	int32_t rest;
+
+	if (mc_likely(rc > 0) &&
+	    mc_likely(!mc_seq_counter_fold(MC_HANDLE_KIND_(h), base, base + c->told,
+					   MC_HANDLE_STRIDE_(h), batch, &rest))) {
+		if (rest)
+			add(&c->count, rest);
+		return 0;
+	}
+#endif
+	return add_slower(c, amount, batch, rc);
 }
 
 void mc_counter_sync(struct mc_counter *c)
