@@ -23,6 +23,7 @@ enum {
 	OPT_STRICT,
 	OPT_TRACE,
 	OPT_RSEQ,
+	OPT_CALLS,
 };
 
 static const struct option long_options[] = {
@@ -32,6 +33,7 @@ static const struct option long_options[] = {
 	{ "strict", no_argument, NULL, OPT_STRICT },
 	{ "trace", optional_argument, NULL, OPT_TRACE },
 	{ "rseq", required_argument, NULL, OPT_RSEQ },
+	{ "print-calls", no_argument, NULL, OPT_CALLS },
 	{ "verbose", no_argument, NULL, 'v' },
 	{ "help", no_argument, NULL, 'h' },
 	{ "interleave", required_argument, NULL, 'i' },
@@ -224,6 +226,10 @@ int cmd_run(int argc, char **argv)
 	while ((opt = getopt_long(argc, argv, "+vhi:w:m:p:P:lbN:C:", long_options, NULL)) != -1) {
 		if (opt == 'h')
 			return show_help();
+		if (opt == OPT_CALLS) {
+			emu_table_print();
+			return cmd_finish("run", CMD_OK);
+		}
 		if (machine_options_knows(opt)) {
 			if (!machine_options_take(&run.machine, opt, optarg))
 				return own_status(run.machine.status);

@@ -123,6 +123,7 @@ struct emu_syscall {
 	int error;
 };
 extern const struct emu_syscall emu_table[]; /* ends with name NULL */
+void emu_table_print(void); /* docs/syscalls.md */
 
 struct mc_render *emu_render(struct emu *emu);
 const struct emu_options *emu_options(const struct emu *emu);

@@ -228,6 +228,13 @@ class Auto(mctest.TestCase):
         r = self.ok(mctest.execute(cmd + ["--view=namespace", "nproc"], uid=uid), 125)
         self.assertIn("--view=calls", r.err)
 
+    def test_calls_document(self):
+        if os.uname().machine != "x86_64":
+            mctest.skip("x86-64", "the document is of that architecture")
+        r = self.ok(mctest.manycore("run", "--print-calls"))
+        with open(os.path.join(mctest.TOP, "docs", "syscalls.md")) as f:
+            self.assertEqual(r.out, f.read(), "run: manycore run --print-calls >docs/syscalls.md")
+
     def test_environment(self):
         r = self.ok(mctest.manycore("run", "nproc", "--all", env={"MANYCORE_MACHINE": "pi5"}))
         self.assertEqual(r.out, "4\n")
