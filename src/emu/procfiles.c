@@ -179,13 +179,28 @@ static const char *split(const char *path, pid_t *tid)
 	return *end == '/' && !strchr(end + 1, '/') ? end + 1 : NULL;
 }
 
+/* Mems_allowed is as wide as the kernel's node limit. */
+static struct mc_cpumask *wide_mems(const struct mc_topology *topo)
+{
+	const struct mc_cpumask *nodes = &mc_topology_nodes_allowed(topo)->m;
+	struct mc_cpumask *wide = mc_cpumask_alloc_bits(mc_topology_max_numnodes(topo));
+	unsigned int node;
+
+	if (wide)
+		mc_for_each_cpu(node, nodes)
+			mc_cpumask_set(wide, node);
+	return wide;
+}
+
 /* `task` NULL: a process outside of the tree, which on this machine may run anywhere. */
 static int render_task(struct emu *emu, struct emu_task *task, pid_t tid, const char *path,
 		       const char *name, struct mc_text *out)
 {
 	const struct mc_topology *topo = emu_topology(emu);
 	const struct mc_cpumask *online = mc_topology_online(topo);
-	struct mc_render_task of = { .mems = mc_topology_nodes_allowed(topo) };
+	struct mc_render_task of = { .cpu = -1 };
+	struct mc_nodemask mems;
+	struct mc_cpumask *wide;
 	struct mc_text host = { 0 };
 	int rc;
 
@@ -194,12 +209,18 @@ static int render_task(struct emu *emu, struct emu_task *task, pid_t tid, const 
 	of.allowed = task ? task->allowed : mc_topology_possible(topo);
 	of.cpu = (int)(task ? task->cpu :
 			      mc_cpumask_nth((unsigned int)tid % mc_cpumask_weight(online), online));
+	wide = wide_mems(topo);
+	if (!wide)
+		return -ENOMEM;
+	mems.m = *wide;
+	of.mems = &mems;
 	rc = read_host(path, &host);
 	if (!rc && !strcmp(name, "status"))
 		rc = mc_render_status(emu->render, host.data, host.len, &of, out);
 	else if (!rc)
 		rc = mc_render_stat_line(emu->render, host.data, host.len, &of, out);
 	mc_text_free(&host);
+	mc_cpumask_free(wide);
 	return rc < 0 ? rc : out->failed ? -ENOMEM : 0;
 }
 

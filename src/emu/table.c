@@ -100,6 +100,7 @@ const struct emu_syscall emu_table[] = {
 	CALL(lgetxattr, .fn = emu_lgetxattr, .when = EMU_WHEN_LAZY, .what = "files of the machine have none"),
 	CALL(listxattr, .fn = emu_listxattr, .when = EMU_WHEN_LAZY, .what = "files of the machine have none"),
 	CALL(llistxattr, .fn = emu_llistxattr, .when = EMU_WHEN_LAZY, .what = "files of the machine have none"),
+	CALL(statfs, .fn = emu_statfs, .when = EMU_WHEN_CALLS, .what = "files of the machine: sysfs"),
 	CALL(set_tid_address, .fn = emu_set_tid_address,
 	     .what = "the host's; tells that a new image begins, whose vDSO is then patched"),
 	CALL(clone, .fn = emu_clone, .test = EMU_IF_BITS, .test_arg = 0, .test_mask = CLONE_THREAD, .test_value = CLONE_THREAD,

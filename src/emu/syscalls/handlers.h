@@ -27,6 +27,7 @@ int64_t emu_getxattr(struct emu_call *call);
 int64_t emu_lgetxattr(struct emu_call *call);
 int64_t emu_listxattr(struct emu_call *call);
 int64_t emu_llistxattr(struct emu_call *call);
+int64_t emu_statfs(struct emu_call *call);
 /* thread.c */
 int64_t emu_set_tid_address(struct emu_call *call);
 int64_t emu_clone(struct emu_call *call);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "emu/internal.h"
@@ -170,4 +171,18 @@ int64_t emu_listxattr(struct emu_call *call)
 int64_t emu_llistxattr(struct emu_call *call)
 {
 	return do_xattr(call, false, 0);
+}
+
+/* Whatever holds the machine's files, they are sysfs. */
+int64_t emu_statfs(struct emu_call *call)
+{
+	char path[EMU_PATH_MAX];
+	struct statfs fs;
+	int64_t rc = find(call, AT_FDCWD, call->arg[0], true, path);
+
+	if (rc)
+		return rc;
+	if (faccessat(call->emu->tree, path + 1, F_OK, 0) < 0 || statfs("/sys", &fs) < 0)
+		return -errno;
+	return emu_write(call, call->arg[1], &fs, sizeof(fs));
 }
