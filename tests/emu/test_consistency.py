@@ -22,7 +22,7 @@ MACHINES = {
     "fake": "--smp 4 --mem 4G --numa fake=4",
     "fake_of_two": "--smp 8 --nodes 2 --mem 8G --numa fake=8",
     "big": "--smp 512,sockets=2,cores=128,threads=2 --nodes 8 --mem 1T",
-    "over_1024": "--smp 1536,sockets=2,cores=384,threads=2 --nodes 4 --mem 2T",
+    "over_1024": "--smp 1088,sockets=2,cores=272,threads=2 --nodes 4 --mem 2T",
     "power": "--machine power-smt8",
     "altra": "--machine altra-2x80",
     "spr_cxl": "--machine spr-2x56-snc4-cxl",
