@@ -39,8 +39,8 @@
 	}
 
 BINARY(bool, k_and, AND, WORD_AND, return rest || !_mm256_testz_si256(any, any))
-BINARY(void, k_or, OR, WORD_OR, (void)any)
-BINARY(void, k_xor, XOR, WORD_XOR, (void)any)
+BINARY(void, k_or, OR, WORD_OR, (void)any; (void)rest)
+BINARY(void, k_xor, XOR, WORD_XOR, (void)any; (void)rest)
 BINARY(bool, k_andnot, ANDNOT, WORD_ANDNOT, return rest || !_mm256_testz_si256(any, any))
 
 /* Is there a bit in a OP b? */
