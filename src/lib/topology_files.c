@@ -26,6 +26,7 @@ void topo_files_put(struct topo_files *files)
 
 void topo_base_share_files(struct topo_base *base, const struct topo_base *from)
 {
+	base->cpuinfo = from->cpuinfo;
 	if (!from->files)
 		return;
 	atomic_fetch_add_explicit(&from->files->refs, 1, memory_order_relaxed);
@@ -435,6 +436,11 @@ const char *mc_topology_file(const struct mc_topology *topo, const char *path, s
 {
 	const struct topo_file *f;
 
+	if (topo->base->cpuinfo && !strcmp(path, "/proc/cpuinfo")) {
+		if (len)
+			*len = strlen(topo->base->cpuinfo);
+		return topo->base->cpuinfo;
+	}
 	if (!topo->base->files || hidden(topo, path))
 		return NULL;
 	f = topo_files_find(topo->base->files, path);

@@ -77,6 +77,7 @@ struct topo_base {
 	_Atomic(unsigned int *) fallback;
 
 	struct topo_files *files;   /* a recording's, else NULL */
+	const char *cpuinfo;        /* of a preset: see struct topo_spec */
 	bool files_without_nodes;   /* nodes were changed since: recorded node files are out of date */
 };
 
@@ -152,10 +153,14 @@ struct topo_spec {
 	struct topo_spec_node *node;
 	struct topo_spec_dist *dist;
 	int capacity;               /* of each CPU, -1: none */
+	const char *cpuinfo;        /* constant: a CPU's block of /proc/cpuinfo; NULL: the host's, or a plain one */
 	const uint64_t *hugepages;  /* sizes, 0-terminated */
 	struct topo_spec_cache *own_cache; /* freed with the spec */
 };
 int topo_spec_build(const struct topo_spec *spec, struct topo_base **base, struct mc_error *error);
+
+/* ---- topology_preset_cpu.c ---- */
+extern const char topo_cpu_cortex_a76[], topo_cpu_neoverse_n1[], topo_cpu_ampereone[], topo_cpu_epyc_9654[], topo_cpu_xeon_8480[];
 
 /* ---- topology_preset.c ---- */
 

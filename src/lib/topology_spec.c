@@ -400,6 +400,7 @@ static int start(struct build *b, struct mc_error *error)
 	}
 	b->base->arch = s->arch;
 	b->base->kernel_max = s->kernel_max;
+	b->base->cpuinfo = s->cpuinfo;
 	b->base->max_numnodes = s->max_numnodes;
 	if (nr_node_ids > s->max_numnodes)
 		b->base->max_numnodes = nr_node_ids <= 1024 ? 1024 : TOPO_MAX_NODES;
