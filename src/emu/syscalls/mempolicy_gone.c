@@ -10,6 +10,7 @@
 struct forget {
 	struct mp_state *state;
 	struct emu_mm *mm;
+	uint64_t first, last;
 };
 
 static void uncount(void *arg, uint64_t page, unsigned int node)
@@ -21,27 +22,90 @@ static void uncount(void *arg, uint64_t page, unsigned int node)
 		__atomic_sub_fetch(&f->state->used[node], 1, __ATOMIC_RELAXED);
 }
 
+/* With a family: a page that it has must not come back. */
+static void forget_page(struct forget *f, uint64_t page)
+{
+	struct emu_mm *mm = f->mm;
+	unsigned int own = pol_pages_get(&mm->pages, page);
+	bool inherited = false;
+
+	for (unsigned int i = 0; i < mm->nr_family && !inherited; i++)
+		inherited = pol_pages_get(&mm->family[i]->pages, page) != POL_NO_NODE;
+	if (own != POL_NO_NODE)
+		uncount(f, page, own);
+	if (inherited || own != POL_NO_NODE)
+		pol_pages_set(&mm->pages, page, inherited ? MP_GONE : POL_NO_NODE);
+}
+
+static void forget_known(void *arg, uint64_t page, unsigned int node)
+{
+	struct forget *f = arg;
+
+	(void)node;
+	if (page >= f->first && page < f->last)
+		forget_page(f, page);
+}
+
+/* Own pages in the range that are no tombstones: noted first, since a table must not change while
+ * it is gone through. */
+struct own {
+	struct forget *f;
+	uint64_t *page;
+	size_t count, room;
+};
+
+static void note_own(void *arg, uint64_t page, unsigned int node)
+{
+	struct own *o = arg;
+
+	if (page < o->f->first || page >= o->f->last || node == MP_GONE)
+		return;
+	if (o->count == o->room) {
+		size_t room = o->room ? o->room * 2 : 1024;
+		uint64_t *bigger = realloc(o->page, room * sizeof(*bigger));
+
+		if (!bigger)
+			return;
+		o->page = bigger;
+		o->room = room;
+	}
+	o->page[o->count++] = page;
+}
+
+static void drop_own(struct forget *f)
+{
+	struct own o = {.f = f};
+
+	pol_pages_each(&f->mm->pages, note_own, &o);
+	for (size_t i = 0; i < o.count; i++)
+		forget_page(f, o.page[i]);
+	free(o.page);
+}
+
+enum { MANY_PAGES = 4096 };
+
 /* Anonymous pages [first, last) are not there any more; those of the family must not come back
  * either. */
 void mp_forget_pages(struct mp_state *state, struct emu_mm *mm, uint64_t first, uint64_t last)
 {
-	struct forget f = {state, mm};
+	struct forget f = {.state = state, .mm = mm};
 
 	if (!mm->nr_family) {
 		pol_pages_forget(&mm->pages, first, last, uncount, &f);
 		return;
 	}
-	for (uint64_t page = first; page < last; page++) {
-		unsigned int own = pol_pages_get(&mm->pages, page);
-		bool inherited = false;
-
-		for (unsigned int i = 0; i < mm->nr_family && !inherited; i++)
-			inherited = pol_pages_get(&mm->family[i]->pages, page) != POL_NO_NODE;
-		if (own != POL_NO_NODE)
-			uncount(&f, page, own);
-		if (inherited || own != POL_NO_NODE)
-			pol_pages_set(&mm->pages, page, inherited ? MP_GONE : POL_NO_NODE);
+	if (last - first <= MANY_PAGES) {
+		for (uint64_t page = first; page < last; page++)
+			forget_page(&f, page);
+		return;
 	}
+	/* A wide range: by what is known. Tombstones are set while the family's pages are gone
+	 * through, which stay. */
+	f.first = first;
+	f.last = last;
+	for (unsigned int i = 0; i < mm->nr_family; i++)
+		pol_pages_each(&mm->family[i]->pages, forget_known, &f);
+	drop_own(&f);
 }
 
 void mp_forget(struct mp_state *state, struct emu_mm *mm, uint64_t start, uint64_t end)

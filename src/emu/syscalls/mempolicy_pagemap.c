@@ -83,6 +83,29 @@ static int scan(struct settle *s, uint64_t page, size_t count)
 	return 0;
 }
 
+/* The first page of [page, last) that is there or swapped out, `last` when none is: reservations of
+ * terabytes are passed in one step. `page` itself where the host's kernel can't tell. */
+uint64_t mp_next_there(struct settle *s, uint64_t page, uint64_t last)
+{
+	struct scan_region region;
+	const uint64_t size = s->state->page;
+	struct scan_arg arg = {
+		.size = sizeof(arg),
+		.start = page * size,
+		.end = last * size,
+		.vec = (uintptr_t)&region,
+		.vec_len = 1,
+		.max_pages = 1,
+		.category_anyof_mask = SCAN_PRESENT | SCAN_SWAPPED,
+		.return_mask = SCAN_PRESENT | SCAN_SWAPPED,
+	};
+	int n = s->no_scan ? -1 : ioctl(s->pagemap, SCAN_IOCTL, &arg);
+
+	if (n < 0)
+		return page;
+	return n ? region.start / size : last;
+}
+
 /* Without PAGEMAP_SCAN: which of the pages that look shared and anonymous are the zero page? The
  * host's move_pages() tells
  * (-EFAULT); where it may not be used they are taken for shared pages. */

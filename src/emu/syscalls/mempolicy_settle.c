@@ -223,7 +223,7 @@ static int settle_piece(struct settle *s, const struct mp_vma *vma, uint64_t pag
 }
 
 /* Enough for any array whose parts threads fill at once, little enough to hold. */
-enum { PIECE = 1 << 20 };
+enum { PIECE = 1 << 20, SPARSE = 1 << 14 };
 
 static int settle_vma(struct settle *s, const struct mp_vma *vma, uint64_t start, uint64_t end,
 		      mp_page_fn fn, void *arg)
@@ -234,8 +234,17 @@ static int settle_vma(struct settle *s, const struct mp_vma *vma, uint64_t start
 
 	if (vma->kind == MP_SPECIAL)
 		return 0;
-	for (; page < last && !rc; page += PIECE)
-		rc = settle_piece(s, vma, page, last - page < PIECE ? last - page : PIECE, fn, arg);
+	while (page < last && !rc) {
+		uint64_t count, there = last - page > SPARSE ? mp_next_there(s, page, last) : page;
+
+		if (there > page)
+			mp_forget_pages(s->state, s->mm, page, there);
+		page = there;
+		count = last - page < PIECE ? last - page : PIECE;
+		if (count)
+			rc = settle_piece(s, vma, page, count, fn, arg);
+		page += count;
+	}
 	return rc;
 }
 

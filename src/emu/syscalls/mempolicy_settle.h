@@ -59,6 +59,7 @@ void mp_drop_gone(struct settle *s, const struct mp_maps *now);
 
 /* mempolicy_pagemap.c: fills s->entry for pages [page, page + count). */
 int mp_look(struct settle *s, uint64_t page, size_t count);
+uint64_t mp_next_there(struct settle *s, uint64_t page, uint64_t last);
 int mp_read_pagemap(int fd, uint64_t *entry, uint64_t page, size_t count);
 
 #endif
