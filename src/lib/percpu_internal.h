@@ -188,6 +188,9 @@ struct mc_percpu_pool *mc_pool_new(const struct mc_percpu_attr *attr, int index_
 				   enum mc_percpu_mode mode);
 void mc_pool_delete(struct mc_percpu_pool *pool);
 unsigned int mc_pool_walk(const struct mc_percpu_pool *pool);
+/* Two words, as vector registers hold them. */
+typedef uint64_t mc_pair __attribute__((vector_size(16), aligned(8), may_alias));
+
 /* Zeroes copies 0 to n - 1 of an object; only stores where something else than zero is, so that
  * copies nobody wrote are neither populated nor taken from another CPU's cache. */
 static inline void mc_zero_copies(uint64_t base, uint64_t stride, size_t size, unsigned int n)
@@ -196,9 +199,13 @@ static inline void mc_zero_copies(uint64_t base, uint64_t stride, size_t size, u
 		uint64_t *p = (uint64_t *)base;
 		size_t i = 0;
 
-		for (; i + 4 <= size / 8; i += 4)
-			if (p[i] | p[i + 1] | p[i + 2] | p[i + 3])
-				p[i] = p[i + 1] = p[i + 2] = p[i + 3] = 0;
+		for (; i + 8 <= size / 8; i += 8) {
+			const mc_pair *q = (const mc_pair *)(p + i);
+			mc_pair any = q[0] | q[1] | q[2] | q[3];
+
+			if (mc_unlikely(any[0] | any[1]))
+				memset(p + i, 0, 64);
+		}
 		for (; i < size / 8; i++)
 			if (p[i])
 				p[i] = 0;

@@ -237,7 +237,7 @@ void *mc_percpu_static_init(struct mc_percpu_static *obj)
  */
 
 /* The live mark before the retired one: trim raises the second before it lowers the first. */
-unsigned int mc_pool_walk(const struct mc_percpu_pool *pool)
+static inline __attribute__((always_inline)) unsigned int walk(const struct mc_percpu_pool *pool)
 {
 	const struct mc_percpu_kind *k = pool->kind;
 	unsigned int live, retired;
@@ -255,6 +255,11 @@ unsigned int mc_pool_walk(const struct mc_percpu_pool *pool)
 		return pool->copies + 1;
 	retired = __atomic_load_n(&pool->retired, __ATOMIC_ACQUIRE);
 	return live > retired ? live : retired;
+}
+
+unsigned int mc_pool_walk(const struct mc_percpu_pool *pool)
+{
+	return walk(pool);
 }
 
 unsigned int mc_percpu_copies(const void *handle)
@@ -320,7 +325,7 @@ void *mc_percpu_alloc_abi(struct mc_percpu_pool *pool, size_t size, size_t align
 			h = mc_mag_refill(pool, class);
 		if (mc_likely(h))
 			mc_zero_copies(MC_HANDLE_ADDRESS_(h), MC_HANDLE_STRIDE_(h),
-				       mc_class[class].size, mc_pool_walk(pool));
+				       mc_class[class].size, walk(pool));
 	} else {
 		h = chunk_alloc(pool, size, align);
 	}
