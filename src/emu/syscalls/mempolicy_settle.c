@@ -58,8 +58,8 @@ unsigned int mp_place(struct emu *emu, const struct pol *range, const struct emu
 }
 
 /* A page that was shared at fork is this process's alone now: has it been written here (then it is
- * a new page), or has the parent left the old one to us? When the parent has one of its own as
- * well, we take it that we were the writer. */
+ * a new page), or has the parent left the old one to us? When the parent has one as well, alone or
+ * shared with others, ours is another: we take it that we were the writer. */
 static bool written_here(struct settle *s, uint64_t page)
 {
 	uint64_t entry = 0;
@@ -76,7 +76,7 @@ static bool written_here(struct settle *s, uint64_t page)
 	}
 	if (s->parent < 0 || mp_read_pagemap(s->parent, &entry, page, 1))
 		return false;
-	return (entry & PM_PRESENT) && (entry & PM_EXCLUSIVE) && !(entry & PM_FILE);
+	return (entry & PM_PRESENT) && !(entry & PM_FILE);
 }
 
 /* The node of an anonymous page that is known, POL_NO_NODE when it is new. */
