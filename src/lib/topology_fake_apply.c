@@ -136,7 +136,8 @@ static int copy_cpus(struct apply *a)
 		mc_cpumask_copy(base->present, old->present);
 		mc_cpumask_copy(base->online, a->topo->online);
 		memcpy(base->cpu, old->cpu, old->nr_cpu_ids * sizeof(*base->cpu));
-		memcpy(base->cache, old->cache, old->nr_caches * sizeof(*base->cache));
+		if (old->nr_caches)
+			memcpy(base->cache, old->cache, old->nr_caches * sizeof(*base->cache));
 		for (unsigned int i = 0; i < n; i++)
 			if (a->fake->phys[i] != TOPO_NO_NODE)
 				mc_cpumask_set(&online->m, i);

@@ -31,7 +31,9 @@ static int read_links(struct topo_reader *r, struct topo_node *node, const char 
 		r->base->cpu[cpu].ids.node = node->id;
 		r->base->cpu[cpu].hidden.node = node->id;
 	}
-	node->linked = topo_intern(r->base, links);
+	/* Nodes start with the empty set: machines of very many nodes have mostly those. */
+	if (!mc_cpumask_empty(links))
+		node->linked = topo_intern(r->base, links);
 	mc_cpumask_free(links);
 	return node->linked == TOPO_NO_MASK ? topo_read_problem(r, ENOMEM, dir, "out of memory") : 0;
 }
@@ -93,6 +95,8 @@ static int derive_links(struct topo_reader *r)
 		if (!mc_cpumask_empty(base->mask[base->node[i].linked]))
 			return 0;
 	for (unsigned int i = 0; i < base->nr_nodes; i++) {
+		if (mc_cpumask_empty(base->mask[base->node[i].cpus]))
+			continue;
 		mc_cpumask_zero(r->scratch);
 		mc_for_each_cpu(cpu, base->mask[base->node[i].cpus]) {
 			if (base->cpu[cpu].ids.node != UINT32_MAX)
@@ -129,14 +133,19 @@ static uint32_t with_offline(struct topo_reader *r, const struct topo_node *node
 static int add_offline(struct topo_reader *r)
 {
 	struct topo_base *base = r->base;
-	struct mc_cpumask *offline = mc_cpumask_alloc_bits(base->nr_cpu_ids);
-	uint32_t *cpus = calloc(base->nr_nodes ? base->nr_nodes : 1, sizeof(*cpus));
-	int rc = offline && cpus ? 0 : -ENOMEM;
+	struct mc_cpumask *offline;
+	uint32_t *cpus;
+	int rc;
 
+	if (mc_cpumask_equal(base->present, base->online))
+		return 0;
+	offline = mc_cpumask_alloc_bits(base->nr_cpu_ids);
+	cpus = calloc(base->nr_nodes ? base->nr_nodes : 1, sizeof(*cpus));
+	rc = offline && cpus ? 0 : -ENOMEM;
 	if (rc == 0)
 		mc_cpumask_andnot(offline, base->present, base->online);
 	for (unsigned int i = 0; rc == 0 && i < base->nr_nodes; i++) {
-		cpus[i] = mc_cpumask_empty(offline) ? base->node[i].cpus : with_offline(r, &base->node[i], offline);
+		cpus[i] = with_offline(r, &base->node[i], offline);
 		if (cpus[i] == TOPO_NO_MASK)
 			rc = -ENOMEM;
 	}

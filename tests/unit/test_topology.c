@@ -415,7 +415,8 @@ static void test_hostile(void **state)
 	hostile(0, NULL, (const struct member[]){ ONLINE, END });
 	hostile(0, NULL, (const struct member[]){ { "./box/" CPU "/online", "0-1\n", 0 }, { "box/readme", "x", 0 }, END });
 	hostile(0, NULL, (const struct member[]){ { "a//sys/./devices/system/cpu/online", "0", 0 }, END });
-	hostile(-EINVAL, "more than one machine", (const struct member[]){ { "a/" CPU "/online", "0", 0 }, { "b/" CPU "/online", "0", 0 }, END });
+	hostile(-EINVAL, "more than one machine",
+		(const struct member[]){ { "a/" CPU "/online", "0", 0 }, { "b/" CPU "/online", "0", 0 }, END });
 	hostile(-EINVAL, "no sys/ or proc/", (const struct member[]){ { "a/b/" CPU "/online", "0", 0 }, END });
 	hostile(-EINVAL, "absolute path", (const struct member[]){ ONLINE, { "/sys/x", "0", 0 }, END });
 	hostile(-EINVAL, "'..'", (const struct member[]){ ONLINE, { "sys/../../etc/passwd", "0", 0 }, END });

@@ -109,8 +109,8 @@ int cmd_topo(int argc, char **argv)
 	}
 	if (optind < argc) {
 		machine_options_free(&machine);
-		return cmd_usage_error("topo", "%s: no operands are taken; a recording is given as --machine %s", argv[optind],
-				       strchr(argv[optind], '/') ? argv[optind] : "./FILE");
+		return cmd_usage_error("topo", "%s: no operands are taken; a recording is given as --machine %s%s", argv[optind],
+				       strchr(argv[optind], '/') ? "" : "./", argv[optind]);
 	}
 	topo = machine_options_build(&machine);
 	if (!topo)
