@@ -64,6 +64,13 @@ static size_t root_of(const char *path, int *which)
 	return 0;
 }
 
+/* Memory blocks are many and seldom asked for: also where the rest is made at the start, theirs are made at the first
+ * open of anything there. */
+static bool is_memory(int which)
+{
+	return strstr(emu_roots[which], "memory") != NULL;
+}
+
 bool emu_in_roots(const char *path)
 {
 	int which;
@@ -163,6 +170,8 @@ int emu_tree_ensure(struct emu *emu, const char *path, bool refresh)
 	pthread_mutex_lock(&emu->tree_lock);
 	if (emu->lazy)
 		rc = fill_way(emu, path, root);
+	else if (is_memory(which))
+		rc = fill(emu, emu_roots[which], 0);
 	if (refresh && !rc)
 		renew(emu, path);
 	pthread_mutex_unlock(&emu->tree_lock);
@@ -185,7 +194,7 @@ int emu_tree_prepare(struct emu *emu, struct mc_error *error)
 			*p = '/';
 		}
 		(void)mkdirat(emu->tree, path, 0755);
-		if (!emu->lazy) {
+		if (!emu->lazy && !is_memory(i)) {
 			int rc = fill(emu, emu_roots[i], 0);
 
 			if (rc < 0) {
