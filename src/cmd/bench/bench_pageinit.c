@@ -141,6 +141,20 @@ static void measure(struct bench *b, const struct column *col, const struct mc_t
 	bench_run(b, &c);
 }
 
+/* Is any row of the column asked for? Setting it up is dear. */
+static bool column_wanted(const struct bench *b, const char *name)
+{
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	bool any = false;
+	char row[64];
+
+	for (unsigned int t = 1; t == 1 || t <= cpus; t *= 2) {
+		snprintf(row, sizeof(row), "%s-%ut", name, t);
+		any |= bench_wanted(b, row);
+	}
+	return any;
+}
+
 /* All rows of a column: 1, 2, 4 ... threads up to the CPUs. */
 static void run_column(struct bench *b, const struct column *col, const struct mc_topology *topo,
 		       uint64_t size)
@@ -292,6 +306,8 @@ void bench_pageinit_main(struct bench *b)
 	for (size_t i = 0; i < sizeof(columns) / sizeof(*columns); i++) {
 		const struct column *col = &columns[i];
 
+		if (!column_wanted(b, col->name))
+			continue;
 		if (col->backing == MC_ARENA_HUGETLB)
 			run_hugetlb(b, col, topo);
 		else
