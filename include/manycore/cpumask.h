@@ -236,10 +236,10 @@ MC_API int mc_cpumask_setaffinity(pid_t tid, const struct mc_cpumask *mask);
 
 /*
  * Loops run over the CPUs in ascending order; afterwards cpu >= the size. cpu is any integer
- * variable; break and continue work. The body may change the masks: CPUs that it takes away don't
- * come any more; CPUs that it adds come when they are in a later word of 64. _and: in both;
- * _andnot: in a, not in b; _or: in either; _from: cpu's own value and after; _wrap: from start to
- * the end, then from 0 to start - 1.
+ * variable; break and continue work. The body may change the masks: as in the kernel's loops, what
+ * it adds or takes away ahead of cpu counts at once. _and: in both; _andnot: in a, not in b; _or:
+ * in either; _from: cpu's own value and after; _wrap: from start to the end, then from 0 to start
+ * - 1.
  */
 #define mc_for_each_cpu(cpu, mask) mc_iter_loop_(cpu, mc_iter_begin_(mask), mc_iter_next_)
 #define mc_for_each_cpu_from(cpu, mask) \

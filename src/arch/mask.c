@@ -59,12 +59,59 @@ const struct mc_mask_kernels *mc_mask_kernels_usable(unsigned int i)
 
 #endif
 
-const struct mc_mask_kernels *mc_mask_chosen;
+/* ---- the table before the first call: each function chooses and hands on
+ * ------------------------------------------- */
 
-const struct mc_mask_kernels *mc_mask_choose(void)
+static const struct mc_mask_kernels *choose(void)
 {
 	const struct mc_mask_kernels *k = mc_mask_kernels_usable(0);
 
 	__atomic_store_n(&mc_mask_chosen, k, __ATOMIC_RELAXED);
 	return k;
 }
+
+#define FIRST3(type, name)                                                                    \
+	static type first_##name(uint64_t *d, const uint64_t *a, const uint64_t *b, size_t n) \
+	{                                                                                     \
+		return choose()->name(d, a, b, n);                                            \
+	}
+#define FIRST2(type, name)                                                       \
+	static type first_##name(const uint64_t *a, const uint64_t *b, size_t n) \
+	{                                                                        \
+		return choose()->name(a, b, n);                                  \
+	}
+#define FIRST1(type, name)                                    \
+	static type first_##name(const uint64_t *a, size_t n) \
+	{                                                     \
+		return choose()->name(a, n);                  \
+	}
+FIRST3(bool, and)
+FIRST3(void, or)
+FIRST3(void, xor)
+FIRST3(bool, andnot)
+FIRST2(bool, equal)
+FIRST2(bool, subset)
+FIRST2(bool, intersects)
+FIRST1(unsigned int, weight)
+FIRST2(unsigned int, weight_and)
+FIRST2(unsigned int, weight_andnot)
+FIRST1(size_t, scan)
+FIRST1(size_t, scan_full)
+
+static const struct mc_mask_kernels first = {
+	.name = "not chosen yet",
+	.and = first_and,
+	.or = first_or,
+	.xor = first_xor,
+	.andnot = first_andnot,
+	.equal = first_equal,
+	.subset = first_subset,
+	.intersects = first_intersects,
+	.weight = first_weight,
+	.weight_and = first_weight_and,
+	.weight_andnot = first_weight_andnot,
+	.scan = first_scan,
+	.scan_full = first_scan_full,
+};
+
+const struct mc_mask_kernels *mc_mask_chosen = &first;

@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#pragma GCC visibility push(hidden)
+
 struct mc_mask_kernels {
 	const char *name;
 	/* d[i] = a[i] OP b[i]; and, andnot: is any bit left? */
@@ -28,8 +30,9 @@ struct mc_mask_kernels {
 	unsigned int (*weight)(const uint64_t *a, size_t n);
 	unsigned int (*weight_and)(const uint64_t *a, const uint64_t *b, size_t n);
 	unsigned int (*weight_andnot)(const uint64_t *a, const uint64_t *b, size_t n);
-	/* Index of the first word that is not 0; n: none. */
+	/* Index of the first word that is not 0, and that is not all ones; n: none. */
 	size_t (*scan)(const uint64_t *a, size_t n);
+	size_t (*scan_full)(const uint64_t *a, size_t n);
 };
 
 extern const struct mc_mask_kernels mc_mask_generic;
@@ -43,17 +46,16 @@ extern const struct mc_mask_kernels mc_mask_neon;
  * one. */
 const struct mc_mask_kernels *mc_mask_kernels_usable(unsigned int i);
 
-/* Chosen at the first call; NULL before. Only tests store to it otherwise: to run each table in
- * turn. */
+/* The table in use; at first one whose functions choose, so that no caller has to test. Only tests
+ * store to it otherwise: to run each table in turn. */
 extern const struct mc_mask_kernels *mc_mask_chosen;
-const struct mc_mask_kernels *mc_mask_choose(void);
 
 static inline const struct mc_mask_kernels *mc_mask_kernels(void)
 {
 	/* Relaxed: what it points to is constant. */
-	const struct mc_mask_kernels *k = __atomic_load_n(&mc_mask_chosen, __ATOMIC_RELAXED);
-
-	return __builtin_expect(k != NULL, 1) ? k : mc_mask_choose();
+	return __atomic_load_n(&mc_mask_chosen, __ATOMIC_RELAXED);
 }
+
+#pragma GCC visibility pop
 
 #endif

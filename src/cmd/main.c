@@ -9,6 +9,7 @@
 const struct cmd cmd_table[] = {
 	{ "bench", cmd_bench, "measure the library and the emulator against their peers" },
 	{ "doctor", cmd_doctor, "what this host allows, what that means, and the remedy" },
+	{ "mask", cmd_mask, "sets of CPUs: lists, hex, counts and the algebra on them" },
 	{ "run", cmd_run, "run a program on an emulated machine, or with a memory policy" },
 	{ "populate", cmd_populate, "bring files into memory in parallel, node by node" },
 	{ "record", cmd_record, "write this machine's shape into an archive for --machine" },

@@ -1,27 +1,30 @@
 // SPDX-License-Identifier: MIT
 /*
- * cpulist.c - the kernel's two text forms of a mask: lists (`0-3,8`, `0-31:2/4`, `all`, `N`) and
- * hex words.
+ * cpulist.c - reading and writing lists of CPUs as the kernel does (`0-3,8`, `0-31:2/4`, `all`,
+ * `N`).
  *
- * Parsers work on a copy and change the caller's mask only when the whole text is good.
+ * The caller's mask is changed only when the whole text is good, and no memory is allocated for
+ * that. Follows lib/bitmap-str.c of Linux, its treatment of newlines included: one that follows a
+ * region (without a pattern) ends the text, others are blanks.
  */
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include "internal.h"
 
-enum { WORD_BITS = 64, CHUNK_BITS = 32 };
+/* CPUs a .. b; with group != 0 only the first `used` of each `group`. */
+struct region {
+	unsigned int a, b, used, group;
+};
 
 struct scan {
-	const char *text, *p;
+	const char *p; /* where reading goes on; after an error the place of the fault */
 	unsigned int nbits;
 };
 
-static bool at_end(const char *p)
+static bool digit(char c)
 {
-	return !*p || *p == '\n';
+	return (unsigned char)(c - '0') <= 9;
 }
 
 static bool separator(char c)
@@ -29,210 +32,322 @@ static bool separator(char c)
 	return c == ',' || c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* A decimal number or N. Advances only past what it accepts. */
-static int number(struct scan *s, unsigned int *value)
+/* A number of more digits than surely fit: leading zeros are allowed. */
+static int long_number(const char *p, unsigned int *value)
 {
 	uint64_t v = 0;
-	const char *p = s->p;
 
-	if (*p == 'N') {
-		*value = s->nbits - 1;
-		s->p++;
-		return 0;
-	}
-	if (*p < '0' || *p > '9')
-		return -EINVAL;
-	for (; *p >= '0' && *p <= '9'; p++) {
+	for (; digit(*p); p++) {
 		v = v * 10 + (uint64_t)(*p - '0');
 		if (v > UINT32_MAX)
 			return -EOVERFLOW;
 	}
 	*value = (unsigned int)v;
+	return 0;
+}
+
+/* A decimal number or N. On error s->p stays at its first character. */
+static inline int number(struct scan *s, unsigned int *value)
+{
+	const char *p = s->p;
+	unsigned int v = 0;
+
+	if (mc_unlikely(!digit(*p))) {
+		if (*p != 'N')
+			return -EINVAL;
+		*value = s->nbits - 1;
+		s->p++;
+		return 0;
+	}
+	/* Most numbers have up to four digits: one predictable branch each. */
+	v = (unsigned int)(*p++ - '0');
+	if (digit(*p)) {
+		v = v * 10 + (unsigned int)(*p++ - '0');
+		if (digit(*p)) {
+			v = v * 10 + (unsigned int)(*p++ - '0');
+			while (digit(*p))
+				v = v * 10 + (unsigned int)(*p++ - '0');
+		}
+	}
+	if (mc_unlikely(p - s->p > 9)) {
+		int rc = long_number(s->p, &v);
+
+		if (rc < 0)
+			return rc;
+	}
+	*value = v;
 	s->p = p;
 	return 0;
 }
 
-static int region(struct scan *s, struct mc_cpumask *mask)
+/* `:used/group` has been reached. */
+static int pattern(struct scan *s, struct region *r)
 {
-	const char *start = s->p;
-	unsigned int a, b, used, group;
-	bool range = false;
 	int rc;
 
-	if (!strncasecmp(s->p, "all", 3)) {
-		s->p += 3;
-		a = 0;
-		b = s->nbits - 1;
-		range = true;
-	} else {
-		if ((rc = number(s, &a)) < 0)
-			return rc;
-		b = a;
-		if (*s->p == '-') {
-			s->p++;
-			if ((rc = number(s, &b)) < 0)
-				return rc;
-			range = true;
-		}
-	}
-	used = group = b - a + 1;
-	if (range && *s->p == ':') {
-		s->p++;
-		if ((rc = number(s, &used)) < 0)
-			return rc;
-		if (*s->p != '/')
-			return -EINVAL;
-		s->p++;
-		if ((rc = number(s, &group)) < 0)
-			return rc;
-	}
-	if (!at_end(s->p) && !separator(*s->p))
+	s->p++;
+	rc = number(s, &r->used);
+	if (rc < 0)
+		return rc;
+	if (*s->p != '/')
 		return -EINVAL;
-	if (a > b || !group || used > group || b == UINT32_MAX) {
-		s->p = start;
-		return -EINVAL;
-	}
-	if (b >= s->nbits) {
-		s->p = start;
-		return -ERANGE;
-	}
-	for (unsigned int at = a; at <= b; at += group) {
-		unsigned int n = used < b - at + 1 ? used : b - at + 1;
+	s->p++;
+	return number(s, &r->group);
+}
 
-		mc_cpumask_set_range(mask, at, n);
-		if (group > b - at)
+/* The region must lie in the mask. `second` is where b's text begins, `group` where the pattern
+ * does. */
+static int check(struct scan *s, const struct region *r, const char *second, const char *group)
+{
+	int rc = 0;
+
+	if (r->a > r->b || (!group && r->b == UINT32_MAX)) {
+		rc = -EINVAL;
+		s->p = second;
+	} else if (group && (!r->group || r->used > r->group)) {
+		rc = -EINVAL;
+		s->p = group + 1;
+	} else if (r->b >= s->nbits) {
+		rc = -ERANGE;
+		s->p = second;
+	}
+	return rc;
+}
+
+/* The next region: 1; 0 at the text's end. */
+static inline int next_region(struct scan *s, struct region *r)
+{
+	const char *second, *group = NULL;
+	int rc;
+
+	while (separator(*s->p))
+		s->p++;
+	if (!*s->p)
+		return 0;
+	second = s->p;
+	r->group = 0;
+	if (mc_unlikely((*s->p | 32) == 'a') && !strncasecmp(s->p, "all", 3)) {
+		s->p += 3;
+		r->a = 0;
+		r->b = s->nbits - 1;
+	} else {
+		rc = number(s, &r->a);
+		if (mc_unlikely(rc < 0))
+			return rc;
+		r->b = r->a;
+		if (*s->p == ',' && r->a < s->nbits) /* the most usual case */
+			return 1;
+		if (!*s->p || separator(*s->p))
+			goto checks;
+		if (*s->p != '-')
+			return -EINVAL;
+		second = ++s->p;
+		rc = number(s, &r->b);
+		if (mc_unlikely(rc < 0))
+			return rc;
+	}
+	if (*s->p && !separator(*s->p)) {
+		if (*s->p != ':')
+			return -EINVAL;
+		group = s->p;
+		rc = pattern(s, r);
+		if (rc < 0)
+			return rc;
+	}
+checks:
+	rc = check(s, r, second, group);
+	return rc < 0 ? rc : 1;
+}
+
+/* After a region: does the text end here? */
+static bool ends(const struct scan *s, const struct region *r)
+{
+	return *s->p == '\n' && !r->group;
+}
+
+static inline void apply(struct mc_cpumask *mask, const struct region *r)
+{
+	uint64_t low = ~UINT64_C(0) << r->a % 64, high = ~UINT64_C(0) >> (63 - r->b % 64);
+
+	if (mc_likely(!r->group && r->a / 64 == r->b / 64)) {
+		mask->bits[r->a / 64] |= low & high;
+		return;
+	}
+	if (!r->group) {
+		mc_cpumask_set_range(mask, r->a, r->b - r->a + 1);
+		return;
+	}
+	for (unsigned int at = r->a; r->used; at += r->group) {
+		unsigned int left = r->b - at + 1;
+
+		mc_cpumask_set_range(mask, at, r->used < left ? r->used : left);
+		if (left <= r->group)
 			break;
 	}
+}
+
+/* What is read is held back until the text's end is seen: the first regions as they are, the rest
+ * in a mask of ours. */
+enum { KEPT = 8, DRAFT_BITS = 8192 };
+
+/* Regions from s on into `mask`, which may be NULL. */
+static int read_all(struct scan *s, struct mc_cpumask *mask)
+{
+	struct region r;
+	int rc;
+
+	while ((rc = next_region(s, &r)) > 0) {
+		if (mask)
+			apply(mask, &r);
+		if (ends(s, &r))
+			return 0;
+	}
+	return rc;
+}
+
+/* A text of more than KEPT regions: s stands after those. */
+static int long_text(struct scan *s, struct mc_cpumask *mask, const struct region *kept)
+{
+	union {
+		struct mc_cpumask mask;
+		uint64_t room[4 + DRAFT_BITS / 64];
+	} draft;
+	struct mc_cpumask *into = mask;
+	struct scan again = *s;
+	int rc;
+
+	if (mask->nbits <= DRAFT_BITS) {
+		into = mc_cpumask_init(&draft, mask->nbits);
+		rc = read_all(s, into);
+	} else {
+		/* Too wide for the stack of a thread: read twice instead. */
+		rc = read_all(s, NULL);
+	}
+	if (rc < 0)
+		return rc;
+	if (into == mask) {
+		mc_cpumask_zero(mask);
+		read_all(&again, mask);
+	}
+	for (unsigned int i = 0; i < KEPT; i++)
+		apply(into, &kept[i]);
+	if (into != mask)
+		mc_cpumask_copy(mask, into);
 	return 0;
+}
+
+/* mask = a .. b, a usual text. The fences keep the loops from becoming calls of memset, dear for
+ * few words. */
+static void only(struct mc_cpumask *mask, unsigned int a, unsigned int b)
+{
+	unsigned int n = (mask->nbits + 63) / 64, i = 0;
+	uint64_t low = ~UINT64_C(0) << a % 64, high = ~UINT64_C(0) >> (63 - b % 64);
+
+	for (; i < a / 64; i++) {
+		__atomic_signal_fence(__ATOMIC_ACQ_REL);
+		mask->bits[i] = 0;
+	}
+	if (a / 64 == b / 64) {
+		mask->bits[i++] = low & high;
+	} else {
+		for (mask->bits[i++] = low; i < b / 64; i++) {
+			__atomic_signal_fence(__ATOMIC_ACQ_REL);
+			mask->bits[i] = ~UINT64_C(0);
+		}
+		mask->bits[i++] = high;
+	}
+	for (; i < n; i++) {
+		__atomic_signal_fence(__ATOMIC_ACQ_REL);
+		mask->bits[i] = 0;
+	}
 }
 
 int mc_cpulist_parse(struct mc_cpumask *mask, const char *text, size_t *where)
 {
-	struct mc_cpumask *copy = mc_cpumask_alloc_bits(mask->nbits);
-	struct scan s = {text, text, mask->nbits};
-	int rc = 0;
+	struct region kept[KEPT];
+	struct scan s = {text, mask->nbits};
+	unsigned int n = 0;
+	int rc = next_region(&s, &kept[0]);
 
-	if (!copy)
-		return -ENOMEM;
-	while (rc == 0) {
-		while (!at_end(s.p) && separator(*s.p))
-			s.p++;
-		if (at_end(s.p))
+	if (rc > 0 && !*s.p && !kept[0].group && mask->nbits <= 1024) {
+		only(mask, kept[0].a, kept[0].b);
+		return 0;
+	}
+	if (rc > 0 && ends(&s, &kept[n++]))
+		rc = 0;
+	while (rc > 0 && n < KEPT && (rc = next_region(&s, &kept[n])) > 0)
+		if (ends(&s, &kept[n++])) {
+			rc = 0;
 			break;
-		rc = region(&s, copy);
-	}
-	if (rc == 0)
-		mc_cpumask_copy(mask, copy);
-	else if (where)
-		*where = (size_t)(s.p - text);
-	mc_cpumask_free(copy);
-	return rc;
-}
-
-static int hex(char c)
-{
-	return c >= '0' && c <= '9'                 ? c - '0'
-	       : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10
-						    : -1;
-}
-
-static int parse_hex(struct mc_cpumask *mask, const char *text, const char **at)
-{
-	const char *end = text;
-	unsigned int chunk = 0;
-
-	while (!at_end(end))
-		end++;
-	while (end > text && separator(end[-1]))
-		end--;
-	for (const char *p = end; p > text; chunk++) {
-		unsigned int digits = 0;
-
-		for (; p > text && !separator(p[-1]); p--, digits++) {
-			int v = hex(p[-1]);
-			uint64_t bit = (uint64_t)chunk * CHUNK_BITS + digits * 4;
-
-			*at = p - 1;
-			if (v < 0)
-				return -EINVAL;
-			if (digits >= CHUNK_BITS / 4)
-				return -EOVERFLOW;
-			for (int i = 0; i < 4; i++)
-				if (v >> i & 1) {
-					if (bit + (unsigned int)i >= mask->nbits)
-						return -EOVERFLOW;
-					mc_cpumask_set(mask, (unsigned int)bit + (unsigned int)i);
-				}
 		}
-		if (p > text && separator(p[-1]))
-			p--;
+	if (rc > 0) {
+		rc = long_text(&s, mask, kept);
+	} else if (!rc) {
+		mc_cpumask_zero(mask);
+		for (unsigned int i = 0; i < n; i++)
+			apply(mask, &kept[i]);
 	}
-	*at = text;
-	return chunk ? 0 : -EINVAL;
-}
-
-int mc_cpumask_parse(struct mc_cpumask *mask, const char *text, size_t *where)
-{
-	struct mc_cpumask *copy = mc_cpumask_alloc_bits(mask->nbits);
-	const char *at = text;
-	int rc;
-
-	if (!copy)
-		return -ENOMEM;
-	rc = parse_hex(copy, text, &at);
-	if (rc == 0)
-		mc_cpumask_copy(mask, copy);
-	else if (where)
-		*where = (size_t)(at - text);
-	mc_cpumask_free(copy);
+	if (rc < 0 && where)
+		*where = (size_t)(s.p - text);
 	return rc;
 }
 
-/* Appends as snprintf() would: counts always, writes while there is room for a NUL after. */
-static size_t put(char *buf, size_t size, size_t have, const char *text)
-{
-	size_t n = strlen(text);
+/* ---- writing
+ * --------------------------------------------------------------------------------------------------------
+ */
 
-	for (size_t i = 0; i < n; i++)
-		if (have + i + 1 < size)
-			buf[have + i] = text[i];
-	if (size)
-		buf[have + n < size ? have + n : size - 1] = '\0';
-	return have + n;
+/* As snprintf(): counts all, writes what fits. */
+struct out {
+	char *buf;
+	size_t size, len;
+};
+
+enum { MOST_DIGITS = 10 };
+
+/* Writes v's digits so that they end before `end`; gives their start. */
+static char *digits(char *end, unsigned int v)
+{
+	do {
+		*--end = (char)('0' + v % 10);
+		v /= 10;
+	} while (v);
+	return end;
+}
+
+static void put_number(struct out *o, char before, unsigned int v)
+{
+	char text[MOST_DIGITS + 1], *end = text + sizeof(text), *p = digits(end, v);
+	size_t n;
+
+	if (before)
+		*--p = before;
+	n = (size_t)(end - p);
+	if (mc_likely(o->len + n < o->size))
+		memcpy(o->buf + o->len, p, n);
+	else if (o->len + 1 < o->size)
+		memcpy(o->buf + o->len, p, o->size - 1 - o->len);
+	o->len += n;
+}
+
+static size_t finish(struct out *o)
+{
+	if (o->size)
+		o->buf[o->len < o->size ? o->len : o->size - 1] = '\0';
+	return o->len;
 }
 
 size_t mc_cpulist_snprint(char *buf, size_t size, const struct mc_cpumask *mask)
 {
-	size_t have = put(buf, size, 0, "");
-	char text[32];
+	struct out o = {buf, size, 0};
+	unsigned int n = mask->nbits, a, b;
 
-	for (unsigned int a = mc_cpumask_first(mask), b; a < mask->nbits;
-	     a = mc_cpumask_next((int)b, mask)) {
-		for (b = a; mc_cpumask_test(mask, b + 1);)
-			b++;
-		if (b == a)
-			snprintf(text, sizeof(text), "%s%u", have ? "," : "", a);
-		else
-			snprintf(text, sizeof(text), "%s%u-%u", have ? "," : "", a, b);
-		have = put(buf, size, have, text);
+	for (a = mc_cpumask_first(mask); a < n; a = mc_cpumask_next((int)b, mask)) {
+		put_number(&o, o.len ? ',' : 0, a);
+		b = a;
+		if (mc_cpumask_test(mask, a + 1)) {
+			b = mc_cpumask_next_zero((int)a, mask) - 1;
+			put_number(&o, '-', b);
+		}
 	}
-	return have;
-}
-
-size_t mc_cpumask_snprint(char *buf, size_t size, const struct mc_cpumask *mask)
-{
-	size_t have = put(buf, size, 0, "");
-	unsigned int chunks = (mask->nbits + CHUNK_BITS - 1) / CHUNK_BITS;
-	char text[16];
-
-	for (unsigned int i = chunks; i-- > 0;) {
-		unsigned int bits = i + 1 == chunks && mask->nbits % CHUNK_BITS
-					    ? mask->nbits % CHUNK_BITS
-					    : CHUNK_BITS;
-
-		snprintf(text, sizeof(text), "%0*x%s", (int)(bits + 3) / 4,
-			 (unsigned int)(mask->word[i / 2] >> i % 2 * CHUNK_BITS), i ? "," : "");
-		have = put(buf, size, have, text);
-	}
-	return have;
+	return finish(&o);
 }

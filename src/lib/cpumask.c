@@ -38,22 +38,27 @@ static void trim(struct mc_cpumask *mask)
 	mask->bits[words(mask) - 1] &= mask->tail;
 }
 
-/* The rare case of the binary operations. */
-#define MIXED(expression)                                       \
-	do {                                                    \
-		for (unsigned int i = 0; i < words(dst); i++) { \
-			uint64_t x = get(a, i), y = get(b, i);  \
-			dst->bits[i] = (expression);            \
-		}                                               \
-		trim(dst);                                      \
-	} while (0)
+/* Masks of several sizes: rare, and out of the way so that the usual case needs no stack frame. */
+#define MIXED(name, expression)                                      \
+	__attribute__((noinline, cold)) static bool name(MC_DST_AB_) \
+	{                                                            \
+		for (unsigned int i = 0; i < words(dst); i++) {      \
+			uint64_t x = get(a, i), y = get(b, i);       \
+			dst->bits[i] = (expression);                 \
+		}                                                    \
+		trim(dst);                                           \
+		return !mc_cpumask_empty(dst);                       \
+	}
+MIXED(mixed_and, x &y)
+MIXED(mixed_or, x | y)
+MIXED(mixed_xor, x ^ y)
+MIXED(mixed_andnot, x & ~y)
 
 bool mc_cpumask_and_wide_(MC_DST_AB_)
 {
 	if (same3(dst, a, b))
 		return mc_mask_kernels()->and (dst->bits, a->word, b->word, words(dst));
-	MIXED(x & y);
-	return !mc_cpumask_empty(dst);
+	return mixed_and(dst, a, b);
 }
 
 void mc_cpumask_or_wide_(MC_DST_AB_)
@@ -61,7 +66,7 @@ void mc_cpumask_or_wide_(MC_DST_AB_)
 	if (same3(dst, a, b))
 		mc_mask_kernels()->or (dst->bits, a->word, b->word, words(dst));
 	else
-		MIXED(x | y);
+		mixed_or(dst, a, b);
 }
 
 void mc_cpumask_xor_wide_(MC_DST_AB_)
@@ -69,15 +74,14 @@ void mc_cpumask_xor_wide_(MC_DST_AB_)
 	if (same3(dst, a, b))
 		mc_mask_kernels()->xor (dst->bits, a->word, b->word, words(dst));
 	else
-		MIXED(x ^ y);
+		mixed_xor(dst, a, b);
 }
 
 bool mc_cpumask_andnot_wide_(MC_DST_AB_)
 {
 	if (same3(dst, a, b))
 		return mc_mask_kernels()->andnot(dst->bits, a->word, b->word, words(dst));
-	MIXED(x & ~y);
-	return !mc_cpumask_empty(dst);
+	return mixed_andnot(dst, a, b);
 }
 
 void mc_cpumask_not_wide_(struct mc_cpumask *dst, const struct mc_cpumask *src)
@@ -91,6 +95,10 @@ void mc_cpumask_copy_wide_(struct mc_cpumask *dst, const struct mc_cpumask *src)
 {
 	unsigned int n = words(dst), from = words(src);
 
+	if (same2(dst, src)) {
+		memmove(dst->bits, src->word, n * sizeof(uint64_t));
+		return;
+	}
 	if (n > from) {
 		memset(dst->bits + from, 0, (n - from) * sizeof(uint64_t));
 		n = from;
@@ -106,8 +114,11 @@ void mc_cpumask_zero_wide_(struct mc_cpumask *mask)
 
 void mc_cpumask_setall_wide_(struct mc_cpumask *mask)
 {
-	memset(mask->bits, 0xff, words(mask) * sizeof(uint64_t));
-	trim(mask);
+	unsigned int last = words(mask) - 1;
+
+	/* Not all of it and then the tail: reading what a wide store just wrote may stall. */
+	memset(mask->bits, 0xff, last * sizeof(uint64_t));
+	mask->bits[last] = mask->tail;
 }
 
 /* Sets (or clears) bits first .. last, both in the mask. */
@@ -152,36 +163,41 @@ void mc_cpumask_clear_range(struct mc_cpumask *mask, unsigned int first, unsigne
 	clipped_range(mask, first, count, false);
 }
 
+/* Does `expression` hold a bit in any of the first n words? */
+#define MIXED_TEST(name, count, expression)                      \
+	__attribute__((noinline, cold)) static bool name(MC_AB_) \
+	{                                                        \
+		for (unsigned int i = 0; i < (count); i++) {     \
+			uint64_t x = get(a, i), y = get(b, i);   \
+                                                                 \
+			if (expression)                          \
+				return true;                     \
+		}                                                \
+		return false;                                    \
+	}
+MIXED_TEST(mixed_differ, words(a) > words(b) ? words(a) : words(b), x != y)
+MIXED_TEST(mixed_extra, words(a), x & ~y)
+MIXED_TEST(mixed_common, words(a), x &y)
+
 bool mc_cpumask_equal_wide_(MC_AB_)
 {
-	unsigned int n = words(a) > words(b) ? words(a) : words(b);
-
 	if (same2(a, b))
-		return mc_mask_kernels()->equal(a->word, b->word, n);
-	for (unsigned int i = 0; i < n; i++)
-		if (get(a, i) != get(b, i))
-			return false;
-	return true;
+		return mc_mask_kernels()->equal(a->word, b->word, words(a));
+	return !mixed_differ(a, b);
 }
 
 bool mc_cpumask_subset_wide_(MC_AB_)
 {
 	if (same2(a, b))
 		return mc_mask_kernels()->subset(a->word, b->word, words(a));
-	for (unsigned int i = 0; i < words(a); i++)
-		if (a->word[i] & ~get(b, i))
-			return false;
-	return true;
+	return !mixed_extra(a, b);
 }
 
 bool mc_cpumask_intersects_wide_(MC_AB_)
 {
 	if (same2(a, b))
 		return mc_mask_kernels()->intersects(a->word, b->word, words(a));
-	for (unsigned int i = 0; i < words(a); i++)
-		if (a->word[i] & get(b, i))
-			return true;
-	return false;
+	return mixed_common(a, b);
 }
 
 bool mc_cpumask_full_wide_(const struct mc_cpumask *mask)
@@ -260,9 +276,21 @@ unsigned int mc_cpumask_next_wide_(unsigned int from, const struct mc_cpumask *m
 
 unsigned int mc_cpumask_next_zero_wide_(unsigned int from, const struct mc_cpumask *mask)
 {
-	unsigned int n = words(mask);
+	unsigned int n = words(mask), i = from / 64, cpu;
+	uint64_t w;
 
-	SEARCH(n, mask->nbits, ~mask->word[i] & (i == n - 1 ? mask->tail : ~UINT64_C(0)));
+	if (i >= n)
+		return mask->nbits;
+	w = ~mask->word[i] & ~UINT64_C(0) << from % 64;
+	if (!w && ++i < n) {
+		i += (unsigned int)mc_mask_kernels()->scan_full(mask->word + i, n - i);
+		w = i < n ? ~mask->word[i] : 0;
+	}
+	if (!w)
+		return mask->nbits;
+	/* The unused bits of the last word look like zeros. */
+	cpu = i * 64 + (unsigned int)__builtin_ctzll(w);
+	return cpu < mask->nbits ? cpu : mask->nbits;
 }
 
 unsigned int mc_cpumask_next_and_wide_(unsigned int from, MC_AB_)

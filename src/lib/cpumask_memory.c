@@ -3,7 +3,7 @@
  * cpumask_memory.c - where masks live: heap, a caller's memory, views, the constant masks of one
  * CPU, arrays of the system.
  *
- * A heap mask above 512 bits is shifted within its allocation so that its words begin on a cache
+ * A heap mask above 256 bits is shifted within its allocation so that its words begin on a cache
  * line (the vector code then never touches two lines for one load); the flag says so to
  * mc_cpumask_free().
  */
@@ -12,7 +12,7 @@
 #include <string.h>
 #include "internal.h"
 
-enum { ALIGN = 64, ALIGN_ABOVE = 512 };
+enum { ALIGN = 64, ALIGN_ABOVE = 256 };
 #define HEAD offsetof(struct mc_cpumask, bits)
 #define SHIFT (ALIGN - HEAD)
 #define MAX_BITS (UINT32_C(1) << 31)

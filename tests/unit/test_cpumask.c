@@ -356,7 +356,7 @@ static void each_level(void (*fn)(void))
 		print_message("  %s\n", k->name);
 		fn();
 	}
-	mc_mask_chosen = NULL;
+	mc_mask_chosen = mc_mask_kernels_usable(0);
 }
 
 static void at_edges(void)
@@ -390,6 +390,19 @@ static void mixed_sizes(void)
 		one_round(1 + (unsigned int)(rnd() % most), 1 + (unsigned int)(rnd() % most),
 			  1 + (unsigned int)(rnd() % most));
 	}
+}
+
+/* The first wide operation of a process chooses: so this test comes first. */
+static void test_choice(void **unused)
+{
+	struct mc_cpumask *m = mc_cpumask_alloc_bits(1000);
+
+	(void)unused;
+	assert_ptr_not_equal(mc_mask_chosen, mc_mask_kernels_usable(0));
+	mc_cpumask_setall(m);
+	assert_int_equal(mc_cpumask_weight(m), 1000);
+	assert_ptr_equal(mc_mask_chosen, mc_mask_kernels_usable(0));
+	mc_cpumask_free(m);
 }
 
 static void test_edges(void **unused)
@@ -463,7 +476,11 @@ static void kernels_agree(void)
 				assert_int_equal(k->intersects(d + shift, a + shift, n),
 						 !!(d[shift + i] & a[shift + i]));
 				assert_int_equal(k->scan(d + shift, n), i);
-				d[shift + i] = 0;
+				memset(d, 0xff, sizeof(d));
+				assert_int_equal(k->scan_full(d + shift, n), n);
+				d[shift + i] ^= UINT64_C(1) << rnd() % 64;
+				assert_int_equal(k->scan_full(d + shift, n), i);
+				memset(d, 0, sizeof(d));
 			}
 		}
 	memset(a, 0xff, sizeof(a));
@@ -490,6 +507,16 @@ static void test_changes_in_loop(void **unused)
 		seen++;
 	}
 	assert_int_equal(seen, 150);
+	mc_cpumask_zero(m);
+	mc_cpumask_set(m, 0);
+	seen = 0;
+	mc_for_each_cpu (cpu, m) { /* each one brings the next, up to a word's end and past it */
+		assert_int_equal(cpu, seen);
+		if (cpu < 130)
+			mc_cpumask_set(m, cpu + 1);
+		seen++;
+	}
+	assert_int_equal(seen, 131);
 	mc_cpumask_zero(m);
 	mc_cpumask_set(m, 3);
 	seen = 0;
@@ -567,10 +594,11 @@ static void test_distribute(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_edges),   cmocka_unit_test(test_small),
-		cmocka_unit_test(test_random),  cmocka_unit_test(test_mixed),
-		cmocka_unit_test(test_kernels), cmocka_unit_test(test_changes_in_loop),
-		cmocka_unit_test(test_no_bits), cmocka_unit_test(test_distribute),
+		cmocka_unit_test(test_choice),          cmocka_unit_test(test_edges),
+		cmocka_unit_test(test_small),           cmocka_unit_test(test_random),
+		cmocka_unit_test(test_mixed),           cmocka_unit_test(test_kernels),
+		cmocka_unit_test(test_changes_in_loop), cmocka_unit_test(test_no_bits),
+		cmocka_unit_test(test_distribute),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

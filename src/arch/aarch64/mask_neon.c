@@ -113,6 +113,20 @@ static size_t k_scan(const uint64_t *a, size_t n)
 	return i;
 }
 
+static size_t k_scan_full(const uint64_t *a, size_t n)
+{
+	const uint64x2_t ones = vdupq_n_u64(~UINT64_C(0));
+	size_t i = 0;
+
+	while (i + 8 <= n &&
+	       !nonzero(XOR(ones, AND(AND(vld1q_u64(a + i), vld1q_u64(a + i + 2)),
+				      AND(vld1q_u64(a + i + 4), vld1q_u64(a + i + 6))))))
+		i += 8;
+	while (i < n && a[i] == ~UINT64_C(0))
+		i++;
+	return i;
+}
+
 const struct mc_mask_kernels mc_mask_neon = {
 	.name = "neon",
 	.and = k_and,
@@ -126,5 +140,6 @@ const struct mc_mask_kernels mc_mask_neon = {
 	.weight_and = k_weight_and,
 	.weight_andnot = k_weight_andnot,
 	.scan = k_scan,
+	.scan_full = k_scan_full,
 };
 #endif

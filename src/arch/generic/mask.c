@@ -113,6 +113,15 @@ static size_t k_scan(const uint64_t *a, size_t n)
 	return i;
 }
 
+static size_t k_scan_full(const uint64_t *a, size_t n)
+{
+	size_t i = 0;
+
+	while (i < n && a[i] == ~UINT64_C(0))
+		i++;
+	return i;
+}
+
 const struct mc_mask_kernels mc_mask_generic = {
 	.name = "generic",
 	.and = k_and,
@@ -126,4 +135,5 @@ const struct mc_mask_kernels mc_mask_generic = {
 	.weight_and = k_weight_and,
 	.weight_andnot = k_weight_andnot,
 	.scan = k_scan,
+	.scan_full = k_scan_full,
 };

@@ -133,6 +133,18 @@ TARGET static size_t k_scan(const uint64_t *a, size_t n)
 	return i;
 }
 
+TARGET static size_t k_scan_full(const uint64_t *a, size_t n)
+{
+	const __m256i ones = _mm256_set1_epi64x(-1);
+	size_t i = 0;
+
+	while (i + 8 <= n && _mm256_testc_si256(AND(LOAD(a + i), LOAD(a + i + 4)), ones))
+		i += 8;
+	while (i < n && a[i] == ~UINT64_C(0))
+		i++;
+	return i;
+}
+
 const struct mc_mask_kernels mc_mask_avx2 = {
 	.name = "avx2",
 	.and = k_and,
@@ -146,5 +158,6 @@ const struct mc_mask_kernels mc_mask_avx2 = {
 	.weight_and = k_weight_and,
 	.weight_andnot = k_weight_andnot,
 	.scan = k_scan,
+	.scan_full = k_scan_full,
 };
 #endif

@@ -23,44 +23,74 @@ TARGET static inline bool nonzero(__m512i v)
 	return _mm512_test_epi64_mask(v, v) != 0;
 }
 
-/* d = a OP b; RESULT sees all results OR-ed in `any`. */
-#define BINARY(type, name, OP, RESULT)                                                       \
+/* The last n % 8 words: halves, not a masked store, which some CPUs take many cycles for. The
+ * operations on whole vectors do for the halves too. */
+#define LOW256(p) _mm512_castsi256_si512(_mm256_loadu_si256((const __m256i_u *)(p)))
+#define LOW128(p) _mm512_zextsi128_si512(_mm_loadu_si128((const __m128i_u *)(p)))
+#define REST_OF(OP)                                                                     \
+	do {                                                                            \
+		if (n & 4) {                                                            \
+			v = _mm512_zextsi256_si512(                                     \
+				_mm512_castsi512_si256(OP(LOW256(a), LOW256(b))));      \
+			_mm256_storeu_si256((__m256i_u *)d, _mm512_castsi512_si256(v)); \
+			any = _mm512_or_si512(any, v);                                  \
+			a += 4, b += 4, d += 4;                                         \
+		}                                                                       \
+		if (n & 2) {                                                            \
+			v = _mm512_zextsi128_si512(                                     \
+				_mm512_castsi512_si128(OP(LOW128(a), LOW128(b))));      \
+			_mm_storeu_si128((__m128i_u *)d, _mm512_castsi512_si128(v));    \
+			any = _mm512_or_si512(any, v);                                  \
+			a += 2, b += 2, d += 2;                                         \
+		}                                                                       \
+	} while (0)
+
+/* d = a OP b; RESULT sees all results OR-ed in `any` and `last`. */
+#define BINARY(type, name, OP, WORD_OP, RESULT)                                              \
 	TARGET static type name(uint64_t *d, const uint64_t *a, const uint64_t *b, size_t n) \
 	{                                                                                    \
 		__m512i any = _mm512_setzero_si512(), v, w;                                  \
-		size_t i = 0;                                                                \
+		uint64_t last = 0;                                                           \
                                                                                              \
-		for (; i + 16 <= n; i += 16) {                                               \
-			v = OP(LOAD(a + i), LOAD(b + i));                                    \
-			w = OP(LOAD(a + i + 8), LOAD(b + i + 8));                            \
-			_mm512_storeu_si512(d + i, v);                                       \
-			_mm512_storeu_si512(d + i + 8, w);                                   \
+		if (n == 8) { /* 512 CPUs: straight through */                               \
+			any = OP(LOAD(a), LOAD(b));                                          \
+			_mm512_storeu_si512(d, any);                                         \
+			return RESULT;                                                       \
+		}                                                                            \
+		for (size_t i = n / 16; i; i--, a += 16, b += 16, d += 16) {                 \
+			v = OP(LOAD(a), LOAD(b));                                            \
+			w = OP(LOAD(a + 8), LOAD(b + 8));                                    \
+			_mm512_storeu_si512(d, v);                                           \
+			_mm512_storeu_si512(d + 8, w);                                       \
 			any = TERN(any, v, w, 0xfe);                                         \
 		}                                                                            \
-		if (i + 8 <= n) {                                                            \
-			v = OP(LOAD(a + i), LOAD(b + i));                                    \
-			_mm512_storeu_si512(d + i, v);                                       \
+		if (n & 8) {                                                                 \
+			v = OP(LOAD(a), LOAD(b));                                            \
+			_mm512_storeu_si512(d, v);                                           \
 			any = _mm512_or_si512(any, v);                                       \
-			i += 8;                                                              \
+			a += 8, b += 8, d += 8;                                              \
 		}                                                                            \
-		if (i < n) {                                                                 \
-			__mmask8 rest = REST_MASK(n - i);                                    \
-                                                                                             \
-			v = OP(LOAD_REST(a + i), LOAD_REST(b + i));                          \
-			_mm512_mask_storeu_epi64(d + i, rest, v);                            \
-			any = _mm512_or_si512(any, v);                                       \
+		if (n & 7) {                                                                 \
+			REST_OF(OP);                                                         \
+			if (n & 1)                                                           \
+				last = *d = WORD_OP(*a, *b);                                 \
 		}                                                                            \
-		RESULT;                                                                      \
+		return RESULT;                                                               \
 	}
 
 #define AND(x, y) _mm512_and_si512(x, y)
 #define OR(x, y) _mm512_or_si512(x, y)
 #define XOR(x, y) _mm512_xor_si512(x, y)
 #define ANDNOT(x, y) _mm512_andnot_si512(y, x)
-BINARY(bool, k_and, AND, return nonzero(any))
-BINARY(void, k_or, OR, (void)any)
-BINARY(void, k_xor, XOR, (void)any)
-BINARY(bool, k_andnot, ANDNOT, return nonzero(any))
+#define WORD_AND(x, y) ((x) & (y))
+#define WORD_OR(x, y) ((x) | (y))
+#define WORD_XOR(x, y) ((x) ^ (y))
+#define WORD_ANDNOT(x, y) ((x) & ~(y))
+#define IGNORE (void)any, (void)last
+BINARY(bool, k_and, AND, WORD_AND, last || nonzero(any))
+BINARY(void, k_or, OR, WORD_OR, IGNORE)
+BINARY(void, k_xor, XOR, WORD_XOR, IGNORE)
+BINARY(bool, k_andnot, ANDNOT, WORD_ANDNOT, last || nonzero(any))
 
 /* Is there a bit in a OP b? */
 #define TEST(name, table, found)                                                        \
@@ -146,6 +176,18 @@ TARGET static size_t k_scan(const uint64_t *a, size_t n)
 	return n;
 }
 
+TARGET static size_t k_scan_full(const uint64_t *a, size_t n)
+{
+	const __m512i ones = _mm512_set1_epi64(-1);
+	size_t i = 0;
+
+	while (i + 16 <= n && !_mm512_cmpneq_epi64_mask(AND(LOAD(a + i), LOAD(a + i + 8)), ones))
+		i += 16;
+	while (i < n && a[i] == ~UINT64_C(0))
+		i++;
+	return i;
+}
+
 const struct mc_mask_kernels mc_mask_avx512 = {
 	.name = "avx512",
 	.and = k_and,
@@ -159,5 +201,6 @@ const struct mc_mask_kernels mc_mask_avx512 = {
 	.weight_and = k_weight_and,
 	.weight_andnot = k_weight_andnot,
 	.scan = k_scan,
+	.scan_full = k_scan_full,
 };
 #endif

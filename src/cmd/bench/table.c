@@ -4,9 +4,11 @@
 #include "cmd/bench/bench.h"
 #include "cmd/bench/bench_pageinit.h"
 #include "cmd/bench/bench_percpu.h"
+#include "cmd/bench/bench_cpumask.h"
 #include "cmd/bench/bench_run.h"
 
 const struct bench_def bench_table[] = {
+	{ "cpumask", bench_cpumask, "mask operations against glibc, hwloc, libnuma and a fixed 4096-bit mask" },
 	{ "run", bench_run_main, "what the emulated machine costs: starting it, calls it answers, programs on it" },
 	{ "interleave", bench_interleave_main, "memory interleaved over nodes, or over physical chunks, against one" },
 	{ "pageinit", bench_pageinit_main, "very large memory, brought up in parallel" },
