@@ -108,6 +108,7 @@ __attribute__((noinline)) static unsigned int pick(struct task *t)
 	SCOPE_MASK(candidates);
 	unsigned int cpu;
 
+	touch_stack();
 	if (!GOOD(allowed) || !GOOD(candidates))
 		return 0;
 	if (!and(allowed, t->affinity, online))
