@@ -8,7 +8,8 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-#define TARGET __attribute__((target("avx512f,avx512vl,avx512vpopcntdq,popcnt,bmi,bmi2")))
+#define TARGET \
+	__attribute__((target("avx512f,avx512vl,avx512vpopcntdq,popcnt,bmi,bmi2"), aligned(64)))
 #define LOAD(p) _mm512_loadu_si512((const void *)(p))
 #define LOAD_REST(p) _mm512_maskz_loadu_epi64(rest, (const void *)(p))
 #define REST_MASK(n) ((__mmask8)((1u << (n)) - 1))
@@ -52,7 +53,7 @@ TARGET static inline bool nonzero(__m512i v)
 		__m512i any = _mm512_setzero_si512(), v, w;                                  \
 		uint64_t last = 0;                                                           \
                                                                                              \
-		if (n == 8) { /* 512 CPUs: straight through */                               \
+		if (__builtin_expect(n == 8, 1)) { /* 512 CPUs: straight through */          \
 			any = OP(LOAD(a), LOAD(b));                                          \
 			_mm512_storeu_si512(d, any);                                         \
 			return RESULT;                                                       \
@@ -127,6 +128,9 @@ TEST(k_intersects, ANY_OR_AND, true)
 		__m512i sum = _mm512_setzero_si512(), sum2 = sum;                          \
 		size_t i = 0;                                                              \
                                                                                            \
+		if (__builtin_expect(n == 8, 1))                                           \
+			return (unsigned int)_mm512_reduce_add_epi64(                      \
+				_mm512_popcnt_epi64(WORDS(0)));                            \
 		for (; i + 16 <= n; i += 16) {                                             \
 			sum = _mm512_add_epi64(sum, _mm512_popcnt_epi64(WORDS(i)));        \
 			sum2 = _mm512_add_epi64(sum2, _mm512_popcnt_epi64(WORDS(i + 8)));  \
