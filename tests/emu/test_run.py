@@ -219,9 +219,8 @@ class Auto(mctest.TestCase):
     """A host that forbids namespaces: the other view is taken by itself, and --view=namespace says what is missing."""
 
     def test_denied(self):
-        deny = os.path.join(HERE, "deny")
         uid = mctest.NOBODY if os.getuid() == 0 else None
-        cmd = [deny, mctest.MANYCORE, "run", "-v", *MACHINE]
+        cmd = [*mctest.deny("unshare", "mount"), mctest.MANYCORE, "run", "-v", *MACHINE]
         r = self.ok(mctest.execute(cmd + ["nproc"], uid=uid))
         self.assertEqual(r.out, "160\n")
         self.assertIn("view: calls", r.err)
