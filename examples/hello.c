@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * hello.c - which machine is this? Run it plainly, then under `manycore run --smp 512 --nodes 8 --mem 1T --`.
+ * hello.c - which machine is this? Run it plainly, then under
+ * `manycore run --smp 512 --nodes 8 --mem 1T --`.
+ *
  * cc hello.c $(pkg-config --cflags --libs manycore)
  */
 #include <manycore/manycore.h>
@@ -24,7 +26,8 @@ int main(void)
 		if (!n)
 			continue;
 		mc_cpulist_snprint(list, sizeof(list), n->cpus);
-		printf("node %u: %llu MiB, CPUs %s\n", node, (unsigned long long)n->mem_total >> 20, *list ? list : "none");
+		printf("node %u: %llu MiB, CPUs %s\n", node, (unsigned long long)n->mem_total >> 20,
+		       *list ? list : "none");
 	}
 	mc_topology_put(topo);
 	return 0;

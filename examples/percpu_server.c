@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * percpu_server.c - a server whose threads count in a shared pool; examples/percpu_reader.c prints
- *the counts live.
+ * the counts live.
  *
  *	example-percpu_server FILE SECONDS &     FILE on /dev/shm, say; default: no file, one second
  *	example-percpu_reader FILE

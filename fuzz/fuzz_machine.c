@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* fuzz_machine.c - descriptions: each line is "NAME VALUE" for mc_machine_option(), then the machine is built. */
+/* fuzz_machine.c - descriptions: each line is "NAME VALUE" for mc_machine_option(), then the
+ * machine is built. */
 #include <stdlib.h>
 #include <string.h>
 #include <manycore/manycore.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * fuzz_recording.c - recorded trees: the input is a list of files as "PATH\nTEXT\n\0" (a path that ends in "@TARGET" is a
- * link), so that mutations reach the reader and not an archive's checksums.
+ * fuzz_recording.c - recorded trees: the input is a list of files as "PATH\nTEXT\n\0" (a path that
+ * ends in "@TARGET" is a link), so that mutations reach the reader and not an archive's checksums.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static int add(struct topo_files *files, const char *record, size_t len, struct mc_error *error)
 {
 	const char *eol = memchr(record, '\n', len), *text = eol ? eol + 1 : record + len;
-	char *path = strndup(record, (size_t)((eol ? eol : record + len) - record)), clean[TOPO_MAX_PATH], *at, *copy;
+	char *path = strndup(record, (size_t)((eol ? eol : record + len) - record)),
+	     clean[TOPO_MAX_PATH], *at, *copy;
 	size_t n = (size_t)(record + len - text);
 	int rc;
 

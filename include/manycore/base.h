@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * base.h - what every public header stands on: version, visibility, errors with a text. The conventions themselves are
- * told in manycore.h. Including it alone is allowed but of little use.
+ * base.h - what every public header stands on: version, visibility, errors with a text. The
+ * conventions themselves are told in manycore.h. Including it alone is allowed but of little use.
  */
 #ifndef MANYCORE_BASE_H
 #define MANYCORE_BASE_H
@@ -31,7 +31,8 @@ MC_BEGIN_DECLS
 MC_API const char *mc_version(void);
 
 /*
- * struct mc_error - what failed, for people. Filled by calls that take one; the caller owns it, no clean-up.
+ * struct mc_error - what failed, for people. Filled by calls that take one; the caller owns it, no
+ * clean-up.
  *
  * err:   the same errno value as the call's return, positive.
  * where: byte offset of the fault in a text that was parsed, else 0.

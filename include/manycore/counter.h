@@ -36,9 +36,7 @@ struct mc_counter {
 
 #define MC_COUNTER_LOCAL_BATCH (1 << 29) /* the largest batch: a copy tells only when it must */
 
-/* ---- life
- * -------------------------------------------------------------------------------------------------------------
- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 /* A counter with the value `amount`, from a pool (NULL: the default). batch 0: max(32, 2 * CPUs
  * online). 0, -EINVAL (batch above MC_COUNTER_LOCAL_BATCH) or -ENOMEM. About as dear as an
@@ -57,9 +55,7 @@ static inline bool mc_counter_initialized(const struct mc_counter *c)
 	return c->handle != 0;
 }
 
-/* ---- adding
- * -------------------------------------------------------------------------------------------------------------
- */
+/* ---- adding ---------------------------------------------------------------------------------- */
 
 /* Adds with a batch of the call's own: 1 to MC_COUNTER_LOCAL_BATCH; others are taken as the nearest
  * of these. */
@@ -78,9 +74,7 @@ static inline void mc_counter_dec(struct mc_counter *c);
  * signal handlers) and together never pass the limit; other adds are not held back. */
 MC_API bool mc_counter_limited_add(struct mc_counter *c, int64_t limit, int64_t amount);
 
-/* ---- reading
- * --------------------------------------------------------------------------------------------------------------
- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 static inline int64_t mc_counter_read(const struct mc_counter *c);
 /* Never below 0, for counters that cannot be but for the error. */
@@ -100,9 +94,7 @@ MC_API void mc_counter_set(struct mc_counter *c, int64_t amount);
 MC_API void mc_counter_sync(struct mc_counter *c);
 MC_API void mc_counter_set_batch(struct mc_counter *c, uint32_t batch);
 
-/* ---- bodies
- * ------------------------------------------------------------------------------------------------------------------
- */
+/* ---- bodies ---------------------------------------------------------------------------------- */
 
 /*
  * rc: 1 the add is done but for telling; -1 nothing is done yet. Declared const although it is not:

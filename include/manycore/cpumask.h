@@ -43,9 +43,7 @@ struct mc_cpumask {
  */
 MC_API unsigned int mc_nr_cpu_ids(void);
 
-/* ---- memory
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 /* A zeroed mask on the heap, of mc_nr_cpu_ids() or of nbits (at most 2^31; 0: nothing fits). NULL +
  * ENOMEM or EINVAL. The caller frees it with mc_cpumask_free(), which allows NULL. Masks above 512
@@ -104,9 +102,7 @@ union mc_cpumask_cpuset {
 };
 #endif
 
-/* ---- one CPU
- * --------------------------------------------------------------------------------------------------------
- */
+/* ---- one CPU --------------------------------------------------------------------------------- */
 
 MC_API void mc_cpumask_set(struct mc_cpumask *mask, unsigned int cpu);
 MC_API void mc_cpumask_clear(struct mc_cpumask *mask, unsigned int cpu);
@@ -124,9 +120,7 @@ MC_API bool mc_cpumask_test_atomic(const struct mc_cpumask *mask, unsigned int c
 MC_API bool mc_cpumask_test_and_set_atomic(struct mc_cpumask *mask, unsigned int cpu);
 MC_API bool mc_cpumask_test_and_clear_atomic(struct mc_cpumask *mask, unsigned int cpu);
 
-/* ---- whole masks
- * ----------------------------------------------------------------------------------------------------
- */
+/* ---- whole masks ----------------------------------------------------------------------------- */
 
 MC_API void mc_cpumask_zero(struct mc_cpumask *mask);
 MC_API void mc_cpumask_setall(struct mc_cpumask *mask);
@@ -196,9 +190,7 @@ MC_API unsigned int mc_cpumask_local_spread(const struct mc_topology *topo, unsi
 MC_API int mc_numa_hop_next(const struct mc_topology *topo, unsigned int node,
 			    unsigned int *distance, struct mc_cpumask *hop);
 
-/* ---- text
- * -----------------------------------------------------------------------------------------------------------
- */
+/* ---- text ------------------------------------------------------------------------------------ */
 
 /*
  * The kernel's list text: regions split by commas or blanks; a region is a number, `a-b`,
@@ -219,9 +211,7 @@ MC_API int mc_cpumask_parse(struct mc_cpumask *mask, const char *text, size_t *w
 MC_API size_t mc_cpulist_snprint(char *buf, size_t size, const struct mc_cpumask *mask);
 MC_API size_t mc_cpumask_snprint(char *buf, size_t size, const struct mc_cpumask *mask);
 
-/* ---- affinity
- * -------------------------------------------------------------------------------------------------------
- */
+/* ---- affinity -------------------------------------------------------------------------------- */
 
 /* A thread's affinity; tid 0 is the caller. Right for any number of CPUs, whatever the mask's size:
  * get gives -EOVERFLOW when the thread may use a CPU that the mask has no bit for (mask untouched);
@@ -230,9 +220,7 @@ MC_API size_t mc_cpumask_snprint(char *buf, size_t size, const struct mc_cpumask
 MC_API int mc_cpumask_getaffinity(struct mc_cpumask *mask, pid_t tid);
 MC_API int mc_cpumask_setaffinity(pid_t tid, const struct mc_cpumask *mask);
 
-/* ---- loops
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- loops ----------------------------------------------------------------------------------- */
 
 /*
  * Loops run over the CPUs in ascending order; afterwards cpu >= the size. cpu is any integer

@@ -104,9 +104,7 @@ MC_API int mc_mempolicy_get_range(const void *addr, int *mode, struct mc_nodemas
  * -ENOENT: no policy there; -EOPNOTSUPP: another mode; -EINVAL: node not online; -ENOSYS. */
 MC_API int mc_mempolicy_set_home_node(void *addr, size_t len, unsigned int node);
 
-/* ---- pages
- * --------------------------------------------------------------------------------------------------------
- */
+/* ---- pages ----------------------------------------------------------------------------------- */
 
 /* The node of the page at addr, without faulting it in: -ENOENT when no page is there yet, -EFAULT
  * when it is unmapped or the shared page of zeroes. */

@@ -39,9 +39,7 @@
 
 MC_BEGIN_DECLS
 
-/* ---- modes
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- modes ----------------------------------------------------------------------------------- */
 
 enum mc_percpu_mode { MC_PERCPU_AUTO, MC_PERCPU_MM_CID, MC_PERCPU_CPU_ID, MC_PERCPU_ATOMICS };
 
@@ -52,9 +50,7 @@ struct mc_percpu_pool;
  * AT_RSEQ_FEATURE_SIZE 28". Not signal safe. */
 MC_API enum mc_percpu_mode mc_percpu_mode(const struct mc_percpu_pool *pool, const char **why);
 
-/* ---- objects
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- objects --------------------------------------------------------------------------------- */
 
 /* An object of the default pool: `size` bytes (1 to 65536) on every copy, aligned to `align` (a
  * power of two up to 4096) on every copy, zero on every copy. NULL: EINVAL, ENOMEM. About 5 ns for
@@ -86,9 +82,7 @@ MC_API unsigned int mc_percpu_copies(const void *handle);
 	for (unsigned int mc_copies_##line = ((i) = 0, mc_percpu_copies(handle));                  \
 	     (i) < mc_copies_##line; (i)++)
 
-/* ---- static objects
- * ---------------------------------------------------------------------------------------------------
- */
+/* ---- static objects -------------------------------------------------------------------------- */
 
 /*
  * MC_DEFINE_PER_CPU(unsigned long, hits);	at file scope, `static` may precede it;
@@ -113,9 +107,7 @@ struct mc_percpu_static {
 #define mc_static_percpu_init(name) (mc_static_percpu(name) ? 0 : -ENOMEM)
 MC_API void *mc_percpu_static_init(struct mc_percpu_static *obj);
 
-/* ---- pools
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- pools ----------------------------------------------------------------------------------- */
 
 enum {
 	MC_PERCPU_ROBUST =

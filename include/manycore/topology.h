@@ -2,10 +2,11 @@
 /*
  * topology.h - a machine: its CPUs, caches, memory nodes and distances, from any source.
  *
- * A `struct mc_topology` is immutable and counted by reference: share it between threads without locks. It comes from
- * the live machine, from a recording (a directory or a tar holding `sys/` and `proc/`), from a description in QEMU's
- * and the kernel's words (struct mc_machine), or from a named preset, and is changed only by making a new one.
- * The same object feeds every query here and every file that `manycore run` shows.
+ * A `struct mc_topology` is immutable and counted by reference: share it between threads without
+ * locks. It comes from the live machine, from a recording (a directory or a tar holding `sys/` and
+ * `proc/`), from a description in QEMU's and the kernel's words (struct mc_machine), or from a
+ * named preset, and is changed only by making a new one. The same object feeds every query here and
+ * every file that `manycore run` shows.
  */
 #ifndef MANYCORE_TOPOLOGY_H
 #define MANYCORE_TOPOLOGY_H
@@ -18,40 +19,46 @@ MC_BEGIN_DECLS
 
 struct mc_topology;
 
-/* ---- sources ------------------------------------------------------------------------------------------------------ */
+/* ---- sources --------------------------------------------------------------------------------- */
 
-/* The machine this runs on, read from /sys and /proc (inside `manycore run`: the emulated one). About 10 ms per 100 CPUs.
- * Returns 0 or -errno; *topo is owned by the caller: mc_topology_put(). */
+/* The machine this runs on, read from /sys and /proc (inside `manycore run`: the emulated one).
+ * About 10 ms per 100 CPUs. Returns 0 or -errno; *topo is owned by the caller: mc_topology_put().
+ */
 MC_API int mc_topology_live(struct mc_topology **topo, struct mc_error *error);
 
-/* A recording: a directory or a tar (any compression libarchive knows) with `sys/` and `proc/` at the top or one folder
- * down; X.gz stands for X. The whole recording is read into memory (at most 256 MiB, 1 Mi files) and nothing is written
- * anywhere. Links leading out, loops, cut or malformed files: -EINVAL, -ELOOP, -EFBIG with *error saying which. */
+/* A recording: a directory or a tar (any compression libarchive knows) with `sys/` and `proc/` at
+ * the top or one folder down; X.gz stands for X. The whole recording is read into memory (at most
+ * 256 MiB, 1 Mi files) and nothing is written anywhere. Links leading out, loops, cut or malformed
+ * files: -EINVAL, -ELOOP, -EFBIG with *error saying which. */
 MC_API int mc_topology_load(const char *path, struct mc_topology **topo, struct mc_error *error);
 
 /* One more reference; returns its argument. mc_topology_put(NULL) is allowed. */
 MC_API struct mc_topology *mc_topology_get(struct mc_topology *topo);
 MC_API void mc_topology_put(struct mc_topology *topo);
 
-/* A copy in which just the CPUs of `online` are online (a subset of the present ones, not empty), as after writing
- * cpuN/online: nodes, links, shared masks follow. -EINVAL otherwise. */
-MC_API int mc_topology_set_online(const struct mc_topology *topo, const struct mc_cpumask *online, struct mc_topology **out);
+/* A copy in which just the CPUs of `online` are online (a subset of the present ones, not empty),
+ * as after writing cpuN/online: nodes, links, shared masks follow. -EINVAL otherwise. */
+MC_API int mc_topology_set_online(const struct mc_topology *topo, const struct mc_cpumask *online,
+				  struct mc_topology **out);
 
-/* ---- a machine being described ------------------------------------------------------------------------------------ */
+/* ---- a machine being described --------------------------------------------------------------- */
 
-/* Options in QEMU's and the kernel's words (names: "smp" "mem" "nodes" "numa" "machine" "offline"; see manycore-run(1)),
- * given in any order and then built once. Values are checked when given where they can be, else by mc_machine_build().
- * -EINVAL for malformed text, -ERANGE for numbers out of range, -ENOENT for an unknown preset; *error tells the rest. */
+/* Options in QEMU's and the kernel's words (names: "smp" "mem" "nodes" "numa" "machine" "offline";
+ * see manycore-run(1)), given in any order and then built once. Values are checked when given where
+ * they can be, else by mc_machine_build(). -EINVAL for malformed text, -ERANGE for numbers out of
+ * range, -ENOENT for an unknown preset; *error tells the rest. */
 struct mc_machine;
 MC_API struct mc_machine *mc_machine_new(void);
 MC_API void mc_machine_free(struct mc_machine *machine);
-MC_API int mc_machine_option(struct mc_machine *machine, const char *name, const char *value, struct mc_error *error);
-MC_API int mc_machine_build(const struct mc_machine *machine, struct mc_topology **topo, struct mc_error *error);
+MC_API int mc_machine_option(struct mc_machine *machine, const char *name, const char *value,
+			     struct mc_error *error);
+MC_API int mc_machine_build(const struct mc_machine *machine, struct mc_topology **topo,
+			    struct mc_error *error);
 
 /* The i-th preset's name and one-line description, NULL past the last. */
 MC_API const char *mc_machine_preset(unsigned int i, const char **description);
 
-/* ---- CPUs ---------------------------------------------------------------------------------------------------------- */
+/* ---- CPUs ------------------------------------------------------------------------------------ */
 
 enum mc_arch { MC_ARCH_OTHER, MC_ARCH_X86_64, MC_ARCH_AARCH64, MC_ARCH_PPC64 };
 
@@ -68,11 +75,14 @@ MC_API const struct mc_cpumask *mc_topology_online(const struct mc_topology *top
 /* What this process may use: affinity and cpuset for the live machine, else the online CPUs. */
 MC_API const struct mc_cpumask *mc_topology_allowed(const struct mc_topology *topo);
 
-/* Sets of CPUs around one. Offline CPUs are left out, as the kernel does. The largest level has every CPU of the package. */
+/* Sets of CPUs around one. Offline CPUs are left out, as the kernel does. The largest level has
+ * every CPU of the package. */
 enum mc_level { MC_LEVEL_CORE, MC_LEVEL_CLUSTER, MC_LEVEL_DIE, MC_LEVEL_PACKAGE };
-MC_API const struct mc_cpumask *mc_topology_siblings(const struct mc_topology *topo, unsigned int cpu, enum mc_level level);
+MC_API const struct mc_cpumask *mc_topology_siblings(const struct mc_topology *topo,
+						     unsigned int cpu, enum mc_level level);
 
-/* One CPU's place. Ids as the kernel prints them; -1 where it prints -1 or shows no such file. Valid while topo is. */
+/* One CPU's place. Ids as the kernel prints them; -1 where it prints -1 or shows no such file.
+ * Valid while topo is. */
 struct mc_cpu {
 	int package_id, die_id, cluster_id, core_id;
 	int thread;         /* index among the core's CPUs */
@@ -92,11 +102,13 @@ struct mc_cache {
 	const struct mc_cpumask *shared;
 };
 /* The index-th cache of a CPU (the kernel's cacheM index order), NULL past the last. */
-MC_API const struct mc_cache *mc_topology_cache(const struct mc_topology *topo, unsigned int cpu, unsigned int index);
+MC_API const struct mc_cache *mc_topology_cache(const struct mc_topology *topo, unsigned int cpu,
+						unsigned int index);
 
-/* ---- memory nodes ---------------------------------------------------------------------------------------------------- */
+/* ---- memory nodes ---------------------------------------------------------------------------- */
 
-/* Highest possible node + 1; and the width of Mems_allowed (MAX_NUMNODES: 1024 on amd64, 16 on Debian's arm64). */
+/* Highest possible node + 1; and the width of Mems_allowed (MAX_NUMNODES: 1024 on amd64, 16 on
+ * Debian's arm64). */
 MC_API unsigned int mc_topology_nr_node_ids(const struct mc_topology *topo);
 MC_API unsigned int mc_topology_max_numnodes(const struct mc_topology *topo);
 /* Does the kernel show /sys/devices/system/node at all? */
@@ -122,23 +134,29 @@ struct mc_node {
 /* NULL for a node that is not online. */
 MC_API const struct mc_node *mc_topology_node(const struct mc_topology *topo, unsigned int node);
 /* The kernel's number (10 = local); 0 when either node is not online. */
-MC_API unsigned int mc_topology_distance(const struct mc_topology *topo, unsigned int from, unsigned int to);
-/* The kernel's zonelist order of `node`: nodes with memory, nearest first, ties broken as the kernel does at boot
- * (mm/page_alloc.c find_next_best_node). Fills at most `max` entries of `order`, returns how many there are. */
-MC_API unsigned int mc_topology_fallback(const struct mc_topology *topo, unsigned int node, unsigned int *order, unsigned int max);
+MC_API unsigned int mc_topology_distance(const struct mc_topology *topo, unsigned int from,
+					 unsigned int to);
+/* The kernel's zonelist order of `node`: nodes with memory, nearest first, ties broken as the
+ * kernel does at boot (mm/page_alloc.c find_next_best_node). Fills at most `max` entries of
+ * `order`, returns how many there are. */
+MC_API unsigned int mc_topology_fallback(const struct mc_topology *topo, unsigned int node,
+					 unsigned int *order, unsigned int max);
 /* Sum of the nodes' mem_total, or /proc/meminfo's MemTotal where there are no nodes. */
 MC_API uint64_t mc_topology_mem_total(const struct mc_topology *topo);
 
-/* ---- files of the source --------------------------------------------------------------------------------------------- */
+/* ---- files of the source --------------------------------------------------------------------- */
 
-/* What the source holds under a path such as "/sys/devices/system/cpu/modalias": for a recording its text as recorded
- * (gzip undone), for live machines and descriptions based on this host NULL. *len gets the length. Not a string. */
+/* What the source holds under a path such as "/sys/devices/system/cpu/modalias": for a recording
+ * its text as recorded (gzip undone), for live machines and descriptions based on this host NULL.
+ * *len gets the length. Not a string. */
 MC_API const char *mc_topology_file(const struct mc_topology *topo, const char *path, size_t *len);
 
-/* Each entry of a recording in path order: type is 'f', 'd' or 'l' (data = the link's target). Stops when fn returns
- * non-zero and returns that. */
+/* Each entry of a recording in path order: type is 'f', 'd' or 'l' (data = the link's target).
+ * Stops when fn returns non-zero and returns that. */
 MC_API int mc_topology_files(const struct mc_topology *topo,
-			     int (*fn)(void *arg, const char *path, char type, const char *data, size_t len), void *arg);
+			     int (*fn)(void *arg, const char *path, char type, const char *data,
+				       size_t len),
+			     void *arg);
 
 MC_END_DECLS
 #endif /* MANYCORE_TOPOLOGY_H */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* cmd.h - what the subcommands share. Each cmd_NAME.c gives one function and has one line in main.c's table. */
+/* cmd.h - what the subcommands share. Each cmd_NAME.c gives one function and has one line in
+ * main.c's table. */
 #ifndef MC_CMD_H
 #define MC_CMD_H
 
@@ -25,11 +26,13 @@ int cmd_doctor(int argc, char **argv);
 int cmd_populate(int argc, char **argv);
 int cmd_bench(int argc, char **argv);
 
-/* "manycore NAME: text" on stderr. cmd_usage_error() adds where help is found and returns CMD_USAGE. */
+/* "manycore NAME: text" on stderr. cmd_usage_error() adds where help is found and returns
+ * CMD_USAGE. */
 void cmd_error(const char *name, const char *format, ...) __attribute__((format(printf, 2, 3)));
-int cmd_usage_error(const char *name, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Help goes to stdout; false (with a message) when stdout could not be written. Call at the end of every command that
- * prints, so that a full disk is an error: returns `status` or CMD_FAILED. */
+int cmd_usage_error(const char *name, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+/* Help goes to stdout; false (with a message) when stdout could not be written. Call at the end of
+ * every command that prints, so that a full disk is an error: returns `status` or CMD_FAILED. */
 int cmd_finish(const char *name, int status);
 
 

@@ -2,9 +2,9 @@
 /*
  * cmd_record.c - `manycore record FILE`: this machine as a small tar archive for --machine.
  *
- * Only what tells the machine's shape is read: lists below say which files. Owners, times and the order of entries carry
- * nothing of this host, and of /proc/self/status only the two masks are kept. The archive appears under its name when it
- * is whole.
+ * Only what tells the machine's shape is read: lists below say which files. Owners, times and the
+ * order of entries carry nothing of this host, and of /proc/self/status only the two masks are
+ * kept. The archive appears under its name when it is whole.
  */
 #include <archive.h>
 #include <archive_entry.h>
@@ -23,7 +23,8 @@
 #define MAX_FILE (4u << 20)
 #define MAX_PATH 4096
 
-/* Patterns of whole paths; '*' stays within one name. Folders are entered when something below them may match. */
+/* Patterns of whole paths; '*' stays within one name. Folders are entered when something below them
+ * may match. */
 static const char *const wanted[] = {
 	"/sys/devices/system/cpu/possible",
 	"/sys/devices/system/cpu/present",
@@ -112,9 +113,10 @@ static bool is_wanted(const char *path, bool folder)
 	return false;
 }
 
-/* ---- leaving out what is private ------------------------------------------------------------------------------------------- */
+/* ---- leaving out what is private ------------------------------------------------------------- */
 
-/* Keeps (or, with keep false, drops) the lines that start with one of the words. In place; returns the new length. */
+/* Keeps (or, with keep false, drops) the lines that start with one of the words. In place; returns
+ * the new length. */
 static size_t filter_lines(char *text, const char *const *words, bool keep)
 {
 	char *to = text;
@@ -147,11 +149,12 @@ static size_t clean(const char *path, char *text, size_t len)
 	return len;
 }
 
-/* ---- writing --------------------------------------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 static int archive_problem(const struct record *r)
 {
-	cmd_error("record", "writing %s: %s", r->file, archive_error_string(r->archive) ? archive_error_string(r->archive) : "failed");
+	cmd_error("record", "writing %s: %s", r->file,
+		  archive_error_string(r->archive) ? archive_error_string(r->archive) : "failed");
 	return -1;
 }
 
@@ -216,7 +219,8 @@ static int put_link(struct record *r, const char *path)
 	if (n < 0)
 		return 0;
 	target[n] = '\0';
-	/* An emulated machine's links, or a bind mount's, may be absolute: they would lead out of the archive. */
+	/* An emulated machine's links, or a bind mount's, may be absolute: they would lead out of
+	 * the archive. */
 	return *target == '/' ? 0 : put_entry(r, path, AE_IFLNK, target, 0);
 }
 
@@ -230,7 +234,9 @@ static int walk(struct record *r, const char *dir)
 		struct stat st;
 
 		if (rc == 0 && strcmp(names[i]->d_name, ".") && strcmp(names[i]->d_name, "..") &&
-		    (size_t)snprintf(path, sizeof(path), "%s/%s", dir, names[i]->d_name) < sizeof(path) && !lstat(path, &st)) {
+		    (size_t)snprintf(path, sizeof(path), "%s/%s", dir, names[i]->d_name) <
+			    sizeof(path) &&
+		    !lstat(path, &st)) {
 			if (S_ISDIR(st.st_mode) && is_wanted(path, true))
 				rc = walk(r, path);
 			else if (S_ISREG(st.st_mode) && is_wanted(path, false))
@@ -259,7 +265,7 @@ static int record(struct record *r)
 	return rc;
 }
 
-/* ---- the command ----------------------------------------------------------------------------------------------------------- */
+/* ---- the command ----------------------------------------------------------------------------- */
 
 static bool ends(const char *text, const char *end)
 {
@@ -294,7 +300,8 @@ static int write_archive(struct record *r, int fd)
 		return -1;
 	}
 	archive_write_set_format_pax_restricted(r->archive);
-	if (set_compression(r->archive, r->file) < ARCHIVE_WARN || archive_write_open_fd(r->archive, fd) != ARCHIVE_OK)
+	if (set_compression(r->archive, r->file) < ARCHIVE_WARN ||
+	    archive_write_open_fd(r->archive, fd) != ARCHIVE_OK)
 		rc = archive_problem(r);
 	if (rc == 0)
 		rc = record(r);

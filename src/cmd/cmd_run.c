@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * cmd_run.c - `manycore run`: reads its options and hands the machine, the policy and the command to src/emu. Without a
- * machine option the policies act on the real machine, as numactl's do, and nothing is emulated.
+ * cmd_run.c - `manycore run`: reads its options and hands the machine, the policy and the command
+ * to src/emu. Without a machine option the policies act on the real machine, as numactl's do, and
+ * nothing is emulated.
  */
 #include <errno.h>
 #include <sched.h>
@@ -190,8 +191,8 @@ static int run_here(struct run *run, char **argv)
 {
 	struct mc_error error = { .text = "" };
 
-	if (run->emu.cpus &&
-	    syscall(SYS_sched_setaffinity, 0, (run->emu.cpus->nbits + 63) / 64 * 8, run->emu.cpus->word) < 0) {
+	if (run->emu.cpus && syscall(SYS_sched_setaffinity, 0, (run->emu.cpus->nbits + 63) / 64 * 8,
+				     run->emu.cpus->word) < 0) {
 		cmd_error("run", "binding to CPUs: %s", strerror(errno));
 		return RUN_FAILED;
 	}
@@ -251,7 +252,8 @@ int cmd_run(int argc, char **argv)
 		return own_status(run.machine.status);
 	status = find_cpus(&run, run.emu.topo);
 	if (!status)
-		status = emulated ? emu_run(&run.emu, argv + optind) : run_here(&run, argv + optind);
+		status =
+			emulated ? emu_run(&run.emu, argv + optind) : run_here(&run, argv + optind);
 	mc_cpumask_free(run.emu.cpus);
 	mc_topology_put(run.emu.topo);
 	return status;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* machine_options.c - the options that describe a machine, for `run`, `topo` and others: see machine_options.h. */
+/* machine_options.c - the options that describe a machine, for `run`, `topo` and others: see
+ * machine_options.h. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -94,8 +95,11 @@ struct mc_topology *machine_options_build(struct machine_options *o)
 		rc = mc_topology_live(&topo, &error);
 	if (rc < 0) {
 		cmd_error(o->command, "%s", error.text);
-		/* What was described can't be: the user's words; what could not be read or held: a failure. */
-		fail(o, o->machine && (rc == -EINVAL || rc == -ERANGE || rc == -ENOENT) ? CMD_USAGE : CMD_FAILED);
+		/* What was described can't be: the user's words; what could not be read or held: a
+		 * failure. */
+		fail(o, o->machine && (rc == -EINVAL || rc == -ERANGE || rc == -ENOENT)
+				? CMD_USAGE
+				: CMD_FAILED);
 		return NULL;
 	}
 	machine_options_free(o);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * machine_options.h - the options that describe a machine, the same for every subcommand (manycore-machine(7)).
+ * machine_options.h - the options that describe a machine, the same for every subcommand: see
+ * manycore-machine(7).
  *
  * Use with getopt_long(): put MACHINE_LONG_OPTIONS into the command's table, hand each value that
  * machine_options_knows() to machine_options_take(), and build once all options are read:
@@ -34,13 +35,14 @@ enum {
 	MACHINE_OPT_END,
 };
 
-#define MACHINE_LONG_OPTIONS                                                                                           \
-	{ "smp", required_argument, NULL, MACHINE_OPT_SMP }, { "mem", required_argument, NULL, MACHINE_OPT_MEM },      \
-		{ "nodes", required_argument, NULL, MACHINE_OPT_NODES },                                               \
-		{ "numa", required_argument, NULL, MACHINE_OPT_NUMA },                                                 \
-		{ "machine", required_argument, NULL, MACHINE_OPT_MACHINE },                                           \
-	{                                                                                                              \
-		"offline", required_argument, NULL, MACHINE_OPT_OFFLINE                                                \
+#define MACHINE_LONG_OPTIONS                                               \
+	{"smp", required_argument, NULL, MACHINE_OPT_SMP},                 \
+		{"mem", required_argument, NULL, MACHINE_OPT_MEM},         \
+		{"nodes", required_argument, NULL, MACHINE_OPT_NODES},     \
+		{"numa", required_argument, NULL, MACHINE_OPT_NUMA},       \
+		{"machine", required_argument, NULL, MACHINE_OPT_MACHINE}, \
+	{                                                                  \
+		"offline", required_argument, NULL, MACHINE_OPT_OFFLINE    \
 	}
 
 struct machine_options {
@@ -60,12 +62,15 @@ static inline bool machine_options_knows(int opt)
 	return opt >= MACHINE_OPT_FIRST && opt < MACHINE_OPT_END;
 }
 
-/* Takes one option. False: leave with `status`: CMD_USAGE after a message, or CMD_OK when `--machine list` has printed. */
+/* Takes one option. False: leave with `status`: CMD_USAGE after a message, or CMD_OK when
+ * `--machine list` has printed. */
 bool machine_options_take(struct machine_options *options, int opt, const char *value);
-/* After the last option: reads MANYCORE_MACHINE when there was no --machine, and sets `given`. False as above. */
+/* After the last option: reads MANYCORE_MACHINE when there was no --machine, and sets `given`.
+ * False as above. */
 bool machine_options_done(struct machine_options *options);
-/* The machine described, or the live one when none was; NULL after a message. Calls machine_options_done() itself.
- * The caller puts the topology. May be called once; frees what the options held. */
+/* The machine described, or the live one when none was; NULL after a message. Calls
+ * machine_options_done() itself. The caller puts the topology. May be called once; frees what the
+ * options held. */
 struct mc_topology *machine_options_build(struct machine_options *options);
 /* For leaving without building. */
 void machine_options_free(struct machine_options *options);

@@ -52,7 +52,8 @@ int cmd_finish(const char *name, int status)
 static int help(void)
 {
 	puts("Usage: manycore COMMAND [OPTION]...\n\n"
-	     "Software on machines with very many CPUs and memory nodes: emulate one, describe one, measure.\n\nCommands:");
+	     "Software on machines with very many CPUs and memory nodes: emulate one, describe one, measure.\n\n"
+	     "Commands:");
 	for (const struct cmd *c = cmd_table; c->name; c++)
 		printf("  %-10s %s\n", c->name, c->summary);
 	puts("\n'manycore COMMAND --help' tells a command's options; 'manycore --version' the version.");

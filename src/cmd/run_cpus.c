@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: MIT
-/* run_cpus.c - CPU and node lists as numactl reads them (libnuma's numa_parse_cpustring), over a topology's own masks. */
+/* run_cpus.c - CPU and node lists as numactl reads them (libnuma's numa_parse_cpustring), over a
+ * topology's own masks. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "cmd/run_cpus.h"
 
-static int fail(struct mc_error *error, int err, const char *what, const char *text, const char *problem)
+static int fail(struct mc_error *error, int err, const char *what, const char *text,
+		const char *problem)
 {
 	error->err = err;
 	snprintf(error->text, sizeof(error->text), "reading the %s: '%.200s': %s", what, text, problem);
 	return -err;
 }
 
-/* The list over the set `allowed`: relative numbers are places in it, absolute ones must be in it. */
-static struct mc_cpumask *parse(const struct mc_cpumask *allowed, const char *what, const char *text,
-				struct mc_error *error)
+/* The list over the set `allowed`: relative numbers are places in it, absolute ones must be in it.
+ */
+static struct mc_cpumask *parse(const struct mc_cpumask *allowed, const char *what,
+				const char *text, struct mc_error *error)
 {
 	struct mc_cpumask *list = mc_cpumask_alloc_bits(allowed->nbits);
 	struct mc_cpumask *out = mc_cpumask_alloc_bits(allowed->nbits);
@@ -63,7 +66,8 @@ bad:
 	return NULL;
 }
 
-int run_cpus_parse(const struct mc_topology *topo, const char *text, struct mc_cpumask **mask, struct mc_error *error)
+int run_cpus_parse(const struct mc_topology *topo, const char *text, struct mc_cpumask **mask,
+		   struct mc_error *error)
 {
 	struct mc_cpumask *found = parse(mc_topology_allowed(topo), "CPUs", text, error);
 

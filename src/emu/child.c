@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * child.c - the process that becomes the command: joins the job, takes the view, loads the filter, hands the listener to
- * the supervisor and executes. After the filter is loaded every notified call waits for the supervisor.
+ * child.c - the process that becomes the command: joins the job, takes the view, loads the filter,
+ * hands the listener to the supervisor and executes. After the filter is loaded every notified call
+ * waits for the supervisor.
  */
 #include <errno.h>
 #include <signal.h>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * cleanup.c - leaving nothing behind: killing a tree to a fixed point, removing the private folder. Called by the waiter
- * when the supervisor died and by the supervisor when the waiter died; the caller is a subreaper.
+ * cleanup.c - leaving nothing behind: killing a tree to a fixed point, removing the private folder.
+ * Called by the waiter when the supervisor died and by the supervisor when the waiter died; the
+ * caller is a subreaper.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -54,7 +55,8 @@ static struct pair *read_pairs(size_t *nr)
 		if (e->d_name[0] < '1' || e->d_name[0] > '9')
 			continue;
 		if (n == room) {
-			struct pair *more = realloc(pairs, (room = room ? 2 * room : 512) * sizeof(*pairs));
+			struct pair *more =
+				realloc(pairs, (room = room ? 2 * room : 512) * sizeof(*pairs));
 
 			if (!more)
 				break;
@@ -96,7 +98,8 @@ static size_t kill_round(pid_t root)
 	return found;
 }
 
-/* Kills until none is left: a process that forks while it is looked for is found in a later round. */
+/* Kills until none is left: a process that forks while it is looked for is found in a later round.
+ */
 void emu_kill_descendants(pid_t root)
 {
 	struct timespec wait = { 0, 500 * 1000 };

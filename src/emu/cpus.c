@@ -2,10 +2,11 @@
 /*
  * cpus.c - which emulated CPU a task is on, and where it really runs.
  *
- * A task is on one of its effective CPUs (allowed and online) and stays there until its mask, or the set of online CPUs,
- * no longer has it. Tasks are dealt over their CPUs in the order in which they are first seen, in steps of about 0.62 of
- * the width so that neighbours land far apart; --seed turns the wheel. The real affinity is the image of the emulated
- * mask: emulated CPU e runs on the e-th (modulo their number) of the host CPUs this run may use.
+ * A task is on one of its effective CPUs (allowed and online) and stays there until its mask, or
+ * the set of online CPUs, no longer has it. Tasks are dealt over their CPUs in the order in which
+ * they are first seen, in steps of about 0.62 of the width so that neighbours land far apart;
+ * --seed turns the wheel. The real affinity is the image of the emulated mask: emulated CPU e runs
+ * on the e-th (modulo their number) of the host CPUs this run may use.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -127,7 +128,8 @@ void emu_task_bind(struct emu *emu, struct emu_task *task)
 	free(real);
 }
 
-/* The kernel's rules for a task none of whose CPUs is left: all possible ones, until what it asked for is back (6.2+). */
+/* The kernel's rules for a task none of whose CPUs is left: all possible ones, until what it asked
+ * for is back (6.2+). */
 static void replug(struct emu *emu, struct emu_process *process)
 {
 	const struct mc_topology *topo = emu_topology(emu);

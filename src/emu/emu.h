@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * emu.h - inside `manycore run`: what the supervisor and the system call families (syscalls/) share.
+ * emu.h - inside `manycore run`: what the supervisor and the system call families (syscalls/)
+ * share.
  *
- * A notified call arrives as `struct emu_call`; its handler from table.c answers with the call's result, -errno, or lets
- * the host's kernel run it (EMU_CONTINUE). Several receiver threads run handlers at once: the state of a process and of
- * its tasks is under its lock, which the receiver takes before the handler and drops after it. Answers must be
- * idempotent: a signal may make the kernel raise the same call again.
- * Everything read from the target (memory, paths, sizes) is hostile input.
+ * A notified call arrives as `struct emu_call`; its handler from table.c answers with the call's
+ * result, -errno, or lets the host's kernel run it (EMU_CONTINUE). Several receiver threads run
+ * handlers at once: the state of a process and of its tasks is under its lock, which the receiver
+ * takes before the handler and drops after it. Answers must be idempotent: a signal may make the
+ * kernel raise the same call again. Everything read from the target (memory, paths, sizes) is
+ * hostile input.
  *
- * Inheritance. fork and vfork are not notified (they are too common); a task is *adopted* at its first notified call and
- * then takes what its creator has now. Whoever changes inheritable state of a task (mask, policy, ranges) first calls
- * emu_settle(), which adopts every child and thread that already exists, so that they keep what was there before.
+ * Inheritance. fork and vfork are not notified (they are too common); a task is *adopted* at its
+ * first notified call and then takes what its creator has now. Whoever changes inheritable state of
+ * a task (mask, policy, ranges) first calls emu_settle(), which adopts every child and thread that
+ * already exists, so that they keep what was there before.
  */
 #ifndef MC_EMU_H
 #define MC_EMU_H
@@ -23,8 +26,9 @@
 #include <manycore/manycore.h>
 #include "emu/render/render.h"
 
-/* One numactl option that `run` was given: its short letter ('i' interleave, 'w' weighted-interleave, 'm' membind,
- * 'p' preferred, 'P' preferred-many, 'l' localalloc, 'b' balancing) and its value (NULL for 'l' and 'b'), in order of the command line. */
+/* One numactl option that `run` was given: its short letter ('i' interleave, 'w'
+ * weighted-interleave, 'm' membind, 'p' preferred, 'P' preferred-many, 'l' localalloc, 'b'
+ * balancing) and its value (NULL for 'l' and 'b'), in order of the command line. */
 struct emu_policy_option {
 	char letter;
 	const char *value;
@@ -88,10 +92,12 @@ struct emu_call {
 
 #define EMU_CONTINUE INT64_MIN
 
-/* Copy from or to the caller's memory: 0, -EFAULT, or -ENOENT when the call is gone (a signal, death): give up then. */
+/* Copy from or to the caller's memory: 0, -EFAULT, or -ENOENT when the call is gone (a signal,
+ * death): give up then. */
 int emu_read(struct emu_call *call, void *to, uint64_t from, size_t len);
 int emu_write(struct emu_call *call, uint64_t to, const void *from, size_t len);
-/* A NUL-terminated string of at most size - 1 bytes; its length, -EFAULT, -ENAMETOOLONG, -ENOENT. */
+/* A NUL-terminated string of at most size - 1 bytes; its length, -EFAULT, -ENAMETOOLONG, -ENOENT.
+ */
 int emu_read_string(struct emu_call *call, char *to, uint64_t from, size_t size);
 /* Is the call still waiting? Check after anything that named the caller by its tid. */
 bool emu_call_valid(struct emu_call *call);
@@ -99,10 +105,11 @@ bool emu_call_valid(struct emu_call *call);
 typedef int64_t (*emu_handler)(struct emu_call *call);
 
 /*
- * One line of table.c: which calls are notified, by whom they are answered, and what docs/syscalls.md says.
- * The filter notifies when arg[test_arg] passes `test` against test_value, which is exact to 64 bits; EMU_ALWAYS: without
- * a test. Several lines of one call: when any passes. `when` limits a line to situations (EMU_WHEN_*), 0: always. A line
- * with fn NULL is answered by the filter itself with -`error`.
+ * One line of table.c: which calls are notified, by whom they are answered, and what
+ * docs/syscalls.md says. The filter notifies when arg[test_arg] passes `test` against test_value,
+ * which is exact to 64 bits; EMU_ALWAYS: without a test. Several lines of one call: when any
+ * passes. `when` limits a line to situations (EMU_WHEN_*), 0: always. A line with fn NULL is
+ * answered by the filter itself with -`error`.
  */
 enum { EMU_ALWAYS, EMU_IF_BITS /* (arg & test_mask) == test_value */, EMU_IF_NOT, EMU_IF_BELOW, EMU_IF_FROM };
 enum {
@@ -132,56 +139,71 @@ struct mc_topology *emu_topology(struct emu *emu);
 bool emu_tracing(const struct emu *emu);
 
 /*
- * The task of a tid anywhere in the tree (0: the caller), with its process locked *instead of* the caller's when it is
- * another one: the caller's state may not be touched after that. NULL when it is not in the tree (call->locked stays).
- * The receiver drops whichever lock is held.
+ * The task of a tid anywhere in the tree (0: the caller), with its process locked *instead of* the
+ * caller's when it is another one: the caller's state may not be touched after that. NULL when it
+ * is not in the tree (call->locked stays). The receiver drops whichever lock is held.
  */
 struct emu_task *emu_task_find(struct emu_call *call, pid_t tid);
-/* Adopts what `task` (of the locked process) has created and that has not been seen yet; see "Inheritance" above. NULL:
- * what any task of the locked process has created (before a change of its address space). A read of /proc a task. */
+/* Adopts what `task` (of the locked process) has created and that has not been seen yet; see
+ * "Inheritance" above. NULL: what any task of the locked process has created (before a change of
+ * its address space). A read of /proc a task. */
 void emu_settle(struct emu_call *call, struct emu_task *task);
 /* May the caller act on `tid` as the kernel's check_same_owner() or CAP_SYS_NICE would allow? */
 bool emu_may_schedule(struct emu_call *call, pid_t tid);
 
-/* Hands `fd` to the caller as the answer of its call (O_CLOEXEC from flags), closes it here; returns the result. */
+/* Hands `fd` to the caller as the answer of its call (O_CLOEXEC from flags), closes it here;
+ * returns the result. */
 int64_t emu_answer_fd(struct emu_call *call, int fd, int flags);
 
-/* Calls fn for each process that can be had at once, with it locked: for figures of the whole machine, from within a
- * handler or outside of one. */
-void emu_each_process_now(struct emu *emu, void (*fn)(struct emu *emu, struct emu_process *process));
+/* Calls fn for each process that can be had at once, with it locked: for figures of the whole
+ * machine, from within a handler or outside of one. */
+void emu_each_process_now(struct emu *emu,
+			  void (*fn)(struct emu *emu, struct emu_process *process));
 
 /*
- * What the memory policy family (syscalls/mempolicy*.c) gives the core. Weak: absent until it is linked. All are called
- * with the process locked; `creator` belongs to another process for the first task of a child process (both locked).
+ * What the memory policy family (syscalls/mempolicy*.c) gives the core. Weak: absent until it is
+ * linked. All are called with the process locked; `creator` belongs to another process for the
+ * first task of a child process (both locked).
  */
-__attribute__((weak)) void emu_policy_task_new(struct emu *emu, struct emu_task *task, const struct emu_task *creator);
+__attribute__((weak)) void emu_policy_task_new(struct emu *emu, struct emu_task *task,
+					       const struct emu_task *creator);
 __attribute__((weak)) void emu_policy_task_gone(struct emu *emu, struct emu_task *task);
 /* A child process: a copy of its parent's ranges (parent NULL: the first process). */
-__attribute__((weak)) void emu_mm_new(struct emu *emu, struct emu_process *process, const struct emu_process *parent);
-/* A new image (seen at set_tid_address or when its memory changed): ranges are gone, the task policy stays. */
+__attribute__((weak)) void emu_mm_new(struct emu *emu, struct emu_process *process,
+				      const struct emu_process *parent);
+/* A new image (seen at set_tid_address or when its memory changed): ranges are gone, the task
+ * policy stays. */
 __attribute__((weak)) void emu_mm_exec(struct emu *emu, struct emu_process *process);
 __attribute__((weak)) void emu_mm_gone(struct emu *emu, struct emu_process *process);
 /* Before the task's mask or CPU changes (first-touch attribution). */
 __attribute__((weak)) void emu_policy_moving(struct emu *emu, struct emu_task *task);
 /* Checks options->policy against the machine, before anything is started. */
-__attribute__((weak)) int emu_policy_check(const struct emu_options *options, struct mc_error *error);
+__attribute__((weak)) int emu_policy_check(const struct emu_options *options,
+					   struct mc_error *error);
 /* Applies options->policy to the first task, before its program runs. */
-__attribute__((weak)) int emu_policy_start(struct emu *emu, struct emu_task *first, struct mc_error *error);
-/* `run` without a machine option: applies the options to this process itself, on the real machine. */
-__attribute__((weak)) int emu_policy_real(const struct emu_policy_option *policy, unsigned int nr, struct mc_error *error);
-/* Live values for the renderer (struct mc_render_live), filled before the renderer is made; its arg is `emu`. */
+__attribute__((weak)) int emu_policy_start(struct emu *emu, struct emu_task *first,
+					   struct mc_error *error);
+/* `run` without a machine option: applies the options to this process itself, on the real machine.
+ */
+__attribute__((weak)) int emu_policy_real(const struct emu_policy_option *policy, unsigned int nr,
+					  struct mc_error *error);
+/* Live values for the renderer (struct mc_render_live), filled before the renderer is made; its arg
+ * is `emu`. */
 __attribute__((weak)) void emu_policy_live(struct emu *emu, struct mc_render_live *live);
-/* Text of /proc/TGID/numa_maps of a process of the tree from the host's: 0, or -errno to show the host's. Locked. */
-__attribute__((weak)) int emu_policy_numa_maps(struct emu *emu, struct emu_task *task, struct mc_text *out);
+/* Text of /proc/TGID/numa_maps of a process of the tree from the host's: 0, or -errno to show the
+ * host's. Locked. */
+__attribute__((weak)) int emu_policy_numa_maps(struct emu *emu, struct emu_task *task,
+					       struct mc_text *out);
 
 /* What was written to /sys/kernel/mm/mempolicy/weighted_interleave/nodeN: 0 or -EINVAL. */
-__attribute__((weak)) int emu_policy_set_weight(struct emu *emu, unsigned int node, const char *text, size_t len);
+__attribute__((weak)) int emu_policy_set_weight(struct emu *emu, unsigned int node,
+						const char *text, size_t len);
 
 /* Private to the family, one pointer a run: its own state. */
 void **emu_policy_state(struct emu *emu);
 
-/* Runs argv on the emulated machine; the exit status of `manycore run` (125, 126, 127 or the command's). Dies by the
- * command's signal when that died by one. */
+/* Runs argv on the emulated machine; the exit status of `manycore run` (125, 126, 127 or the
+ * command's). Dies by the command's signal when that died by one. */
 int emu_run(const struct emu_options *options, char **argv);
 
 #endif

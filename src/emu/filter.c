@@ -2,9 +2,10 @@
 /*
  * filter.c - the seccomp filter, generated from table.c with libseccomp.
  *
- * libseccomp makes the program; we load it ourselves, since the library of the distributions does not know
- * SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV (Linux 5.19): with it, a signal no longer interrupts a call that is being
- * answered, which under a fast interval timer would never complete. Run by the child, just before its exec.
+ * libseccomp makes the program; we load it ourselves, since the library of the distributions does
+ * not know SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV (Linux 5.19): with it, a signal no longer
+ * interrupts a call that is being answered, which under a fast interval timer would never complete.
+ * Run by the child, just before its exec.
  */
 #include <errno.h>
 #include <linux/filter.h>
@@ -74,7 +75,8 @@ static int add_rules(struct emu *emu, scmp_filter_ctx ctx)
 			struct scmp_arg_cmp test = {
 				.arg = line->test_arg,
 				.op = ops[line->test],
-				.datum_a = line->test == EMU_IF_BITS ? line->test_mask : line->test_value,
+				.datum_a = line->test == EMU_IF_BITS ? line->test_mask
+								     : line->test_value,
 				.datum_b = line->test_value,
 			};
 

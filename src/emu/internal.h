@@ -2,8 +2,9 @@
 /*
  * internal.h - the run core's own state, shared by its files only (the call families see emu.h).
  *
- * Processes: waiter (foreground job, mirrors the command) -> supervisor (this struct; answers calls) -> command's tree.
- * Lock order: a process's lock, then table_lock; tree_lock and files_lock are leaves.
+ * Processes: waiter (foreground job, mirrors the command) -> supervisor (this struct; answers
+ * calls) -> command's tree. Lock order: a process's lock, then table_lock; tree_lock and files_lock
+ * are leaves.
  */
 #ifndef MC_EMU_INTERNAL_H
 #define MC_EMU_INTERNAL_H
@@ -102,7 +103,8 @@ void emu_trace(struct emu *emu, const char *format, ...) __attribute__((format(p
 
 /* tasks.c */
 void emu_tasks_init(struct emu *emu);
-/* The task, adopted when it is new, its process locked and referenced; NULL when it is not in the tree. */
+/* The task, adopted when it is new, its process locked and referenced; NULL when it is not in the
+ * tree. */
 struct emu_task *emu_task_get(struct emu *emu, pid_t tid);
 void emu_process_put(struct emu *emu, struct emu_process *process);
 struct emu_task *emu_task_first(struct emu *emu, pid_t pid);
@@ -147,9 +149,9 @@ void emu_tree_stale(struct emu *emu); /* after hot-plug */
 void emu_path_clean(char *path);
 enum emu_where { EMU_PATH_OTHER, EMU_PATH_TREE, EMU_PATH_FILE, EMU_PATH_PROC };
 #define EMU_PATH_MAX 4096
-/* Where the caller's (dirfd, path) leads: EMU_PATH_*, or -errno for a path of the rendered machine that can't be walked.
- * `out` (EMU_PATH_MAX) gets the clean absolute path with the machine's links followed (the last one only if `follow`).
- * EMU_PATH_OTHER also when the path can't be read. */
+/* Where the caller's (dirfd, path) leads: EMU_PATH_*, or -errno for a path of the rendered machine
+ * that can't be walked. `out` (EMU_PATH_MAX) gets the clean absolute path with the machine's links
+ * followed (the last one only if `follow`). EMU_PATH_OTHER also when the path can't be read. */
 int emu_path_find(struct emu_call *call, int dirfd, uint64_t path, bool follow, char *out);
 
 /* procfiles.c */

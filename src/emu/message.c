@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * message.c - the messages between waiter, supervisor and child, over a SOCK_SEQPACKET pair: one struct a message, with
- * at most one descriptor. Called by the three roles only.
+ * message.c - the messages between waiter, supervisor and child, over a SOCK_SEQPACKET pair: one
+ * struct a message, with at most one descriptor. Called by the three roles only.
  */
 #include <errno.h>
 #include <string.h>

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 /*
- * notify.c - the receivers: threads that take notified calls, run their handlers from table.c and answer.
+ * notify.c - the receivers: threads that take notified calls, run their handlers from table.c and
+ * answer.
  *
- * Several, so that a tree on a large host is not held to one answering thread; the kernel hands each call to one of them.
- * A receiver holds the lock of the caller's process while its handler runs. The caller's memory is read and written with
- * process_vm_readv/writev: unlike /proc/PID/mem they respect the caller's page protections, and follow it over exec.
+ * Several, so that a tree on a large host is not held to one answering thread; the kernel hands
+ * each call to one of them. A receiver holds the lock of the caller's process while its handler
+ * runs. The caller's memory is read and written with process_vm_readv/writev: unlike /proc/PID/mem
+ * they respect the caller's page protections, and follow it over exec.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -75,7 +77,8 @@ int emu_read(struct emu_call *call, void *to, uint64_t from, size_t len)
 	return copy(call, to, from, len, false);
 }
 
-/* The call is checked before, not after: a caller that is gone must not have another process written to. */
+/* The call is checked before, not after: a caller that is gone must not have another process
+ * written to. */
 int emu_write(struct emu_call *call, uint64_t to, const void *from, size_t len)
 {
 	if (!emu_call_valid(call))
@@ -232,7 +235,8 @@ int emu_notify_start(struct emu *emu)
 	unsigned int nr = emu->nr_real < 2 ? 2 : emu->nr_real > 16 ? 16 : emu->nr_real;
 	pthread_attr_t attr;
 
-	/* The receiver is then woken on the caller's CPU, which is what an answer wants (Linux 6.6; else no matter). */
+	/* The receiver is then woken on the caller's CPU, which is what an answer wants (Linux 6.6;
+	 * else no matter). */
 	ioctl(emu->listener, SECCOMP_IOCTL_NOTIF_SET_FLAGS, SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP);
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, 256 * 1024);

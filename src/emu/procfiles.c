@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * procfiles.c - answered opens of single files: a process's own (/proc/PID/status ...), which are snapshots, and those of
- * the machine (/proc/stat, meminfo ...), which programs keep open and read again (top, vmstat, free): these are written
- * anew once a second as long as somebody but us has them open.
+ * procfiles.c - answered opens of single files: a process's own (/proc/PID/status ...), which are
+ * snapshots, and those of the machine (/proc/stat, meminfo ...), which programs keep open and read
+ * again (top, vmstat, free): these are written anew once a second as long as somebody but us has
+ * them open.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +24,8 @@ struct emu_file {
 	char path[];
 };
 
-/* A descriptor of its own for the caller: another file position, and no more rights than it asked for. */
+/* A descriptor of its own for the caller: another file position, and no more rights than it asked
+ * for. */
 static int reopen(int fd, int flags)
 {
 	char link[32];
@@ -205,10 +207,12 @@ static int render_task(struct emu *emu, struct emu_task *task, pid_t tid, const 
 	int rc;
 
 	if (!strcmp(name, "numa_maps"))
-		return task && emu_policy_numa_maps ? emu_policy_numa_maps(emu, task, out) : -ENOSYS;
+		return task && emu_policy_numa_maps ? emu_policy_numa_maps(emu, task, out)
+						    : -ENOSYS;
 	of.allowed = task ? task->allowed : mc_topology_possible(topo);
-	of.cpu = (int)(task ? task->cpu :
-			      mc_cpumask_nth((unsigned int)tid % mc_cpumask_weight(online), online));
+	of.cpu =
+		(int)(task ? task->cpu
+			   : mc_cpumask_nth((unsigned int)tid % mc_cpumask_weight(online), online));
 	wide = wide_mems(topo);
 	if (!wide)
 		return -ENOMEM;

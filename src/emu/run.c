@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * run.c - emu_run(): prepares the emulated machine, forks the supervisor and becomes the waiter. Called by cmd_run.c.
+ * run.c - emu_run(): prepares the emulated machine, forks the supervisor and becomes the waiter.
+ * Called by cmd_run.c.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -45,7 +46,8 @@ static int open_trace(struct emu *emu, struct mc_error *error)
 	if (!strcmp(name, "-"))
 		emu->trace_fd = fcntl(2, F_DUPFD_CLOEXEC, 10);
 	else
-		emu->trace_fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
+		emu->trace_fd =
+			open(name, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
 	if (emu->trace_fd >= 0)
 		return 0;
 	error->err = errno;
@@ -100,9 +102,10 @@ static void name_tree(struct emu *emu)
 }
 
 /*
- * The guard stands between waiter and supervisor for the time after the command's end, when daemons are left and the
- * waiter is gone: a subreaper that does nothing but wait for the supervisor. If that is killed, the tree becomes the
- * guard's, and is killed with it; if the guard is killed, the supervisor sees it.
+ * The guard stands between waiter and supervisor for the time after the command's end, when daemons
+ * are left and the waiter is gone: a subreaper that does nothing but wait for the supervisor. If
+ * that is killed, the tree becomes the guard's, and is killed with it; if the guard is killed, the
+ * supervisor sees it.
  */
 static _Noreturn void guard(struct emu *emu, struct emu_start *start, int sock)
 {

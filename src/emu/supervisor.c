@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 /*
- * supervisor.c - the process that answers: starts the command, its receivers (notify.c), reaps the tree, tells the waiter.
+ * supervisor.c - the process that answers: starts the command, its receivers (notify.c), reaps the
+ * tree, tells the waiter.
  *
- * A process group of its own (the terminal's signals pass it by), subreaper of the whole tree (daemons stay below it,
- * which Yama wants of those who read them). It lives until the last process of the tree is gone; if the waiter dies
- * before the command has ended, it kills the tree. All its signals are blocked.
+ * A process group of its own (the terminal's signals pass it by), subreaper of the whole tree
+ * (daemons stay below it, which Yama wants of those who read them). It lives until the last process
+ * of the tree is gone; if the waiter dies before the command has ended, it kills the tree. All its
+ * signals are blocked.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -48,7 +50,8 @@ static _Noreturn void give_up(struct emu *emu, const char *format, ...)
 	_exit(0);
 }
 
-/* Forks the child and talks with it until it waits for GO. False: the view can't be had (emu->why). */
+/* Forks the child and talks with it until it waits for GO. False: the view can't be had (emu->why).
+ */
 static bool start_child(struct emu *emu, const struct emu_start *start, int *sock)
 {
 	struct mc_error error = { .text = "" };
@@ -95,8 +98,8 @@ static bool start_child(struct emu *emu, const struct emu_start *start, int *soc
 	}
 }
 
-/* Which folders the namespace view can cover: those that the machine and the host have. False when the two differ in a
- * folder that matters: then only answered calls can show (or hide) it. */
+/* Which folders the namespace view can cover: those that the machine and the host have. False when
+ * the two differ in a folder that matters: then only answered calls can show (or hide) it. */
 static bool choose_mounts(struct emu *emu)
 {
 	bool good = true;
@@ -144,7 +147,8 @@ static void start_view(struct emu *emu, const struct emu_start *start, int *sock
 	start_child(emu, start, sock);
 }
 
-/* The command's descriptors are its own: what the caller of `run` left open is closed here. Ours are all close-on-exec. */
+/* The command's descriptors are its own: what the caller of `run` left open is closed here. Ours
+ * are all close-on-exec. */
 static void let_go(void)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -171,7 +175,8 @@ static void tell(struct emu *emu)
 	if (!emu->opt->verbose)
 		return;
 	fprintf(stderr, "manycore run: %u CPUs (%u online), %u memory nodes\n",
-		mc_cpumask_weight(mc_topology_possible(topo)), mc_cpumask_weight(mc_topology_online(topo)),
+		mc_cpumask_weight(mc_topology_possible(topo)),
+		mc_cpumask_weight(mc_topology_online(topo)),
 		mc_cpumask_weight(&mc_topology_nodes_online(topo)->m));
 	fprintf(stderr, "manycore run: view: %s%s%s%s%s\n",
 		emu->view == EMU_VIEW_NAMESPACE ? "namespace" : "calls",
@@ -229,7 +234,8 @@ static bool reap(struct emu *emu)
 			continue;
 		}
 		msg.status = status;
-		/* A command that is killed outright takes all of its tree with it; one that ends may leave daemons. */
+		/* A command that is killed outright takes all of its tree with it; one that ends
+		 * may leave daemons. */
 		if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
 			emu_kill_descendants(getpid());
 		msg.more = others_left();

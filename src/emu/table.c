@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * table.c - every call that the emulator sees, with the condition under which it does, and the sentence that
- * docs/syscalls.md shows. filter.c and notify.c work from it. Conditions on flags keep common calls unseen.
+ * table.c - every call that the emulator sees, with the condition under which it does, and the
+ * sentence that docs/syscalls.md shows. filter.c and notify.c work from it. Conditions on flags
+ * keep common calls unseen.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,10 +20,11 @@
 #define EMPTY_PATH 0x1000
 
 /*
- * Compilers look for headers with opens whose flags are O_NOCTTY alone, nine tenths of all opens of a build: they pass.
- * But GNU grep opens just so too: its paths are arguments, on the main stack, or relative to a folder's descriptor, and
- * those of a compiler are on its heap. The lowest place of arguments: below the top of the address space by the kernel's
- * largest stack offset (16 GiB) and 8 MiB; mappings lie lower still.
+ * Compilers look for headers with opens whose flags are O_NOCTTY alone, nine tenths of all opens of
+ * a build: they pass. But GNU grep opens just so too: its paths are arguments, on the main stack,
+ * or relative to a folder's descriptor, and those of a compiler are on its heap. The lowest place
+ * of arguments: below the top of the address space by the kernel's largest stack offset (16 GiB)
+ * and 8 MiB; mappings lie lower still.
  */
 #if defined(__x86_64__)
 #define STACK_FLOOR 0x7ffbff800000
@@ -31,22 +33,23 @@
 #else
 #define STACK_FLOOR 0
 #endif
-#define OPEN_WHAT                                                                                       \
-	"files of the machine (sysfs, /proc, cgroup); not seen, but under --strict: opens with O_NOCTTY " \
-	"alone of a path on the heap"
+#define OPEN_WHAT \
+	"files of the machine (sysfs, /proc, cgroup); not seen, but under --strict: opens with " \
+	"O_NOCTTY alone of a path on the heap"
 #define FIXED_ANON (MAP_FIXED | MAP_ANONYMOUS)
 #define NOREPLACE 0x100000
 
-/* munmap, mremap, madvise of (address, length): addresses below where the kernel puts what it chooses itself, and lengths
- * from 16 MiB. All others are found out from /proc/PID/maps and pagemap when that matters, since answering them would
- * slow every program. (arm64: the lower half of its smallest address space, 39 bits.) */
+/* munmap, mremap, madvise of (address, length): addresses below where the kernel puts what it
+ * chooses itself, and lengths from 16 MiB. All others are found out from /proc/PID/maps and pagemap
+ * when that matters, since answering them would slow every program. (arm64: the lower half of its
+ * smallest address space, 39 bits.) */
 #if defined(__aarch64__)
 #define OWN_ADDRESSES (1ULL << 38)
 #else
 #define OWN_ADDRESSES (1ULL << 46)
 #endif
-#define CHANGES_MAPPINGS(n, ...)                                                                    \
-	CALL(n, .test = EMU_IF_BELOW, .test_arg = 0, .test_value = OWN_ADDRESSES, __VA_ARGS__),     \
+#define CHANGES_MAPPINGS(n, ...)                                                                \
+	CALL(n, .test = EMU_IF_BELOW, .test_arg = 0, .test_value = OWN_ADDRESSES, __VA_ARGS__), \
 		CALL(n, .test = EMU_IF_FROM, .test_arg = 1, .test_value = 16 << 20, __VA_ARGS__)
 
 #ifndef SYS_set_mempolicy_home_node
@@ -62,8 +65,10 @@ const struct emu_syscall emu_table[] = {
 	     .what = "the emulated CPU of the thread and its node (libc's getcpu too: the vDSO is patched)"),
 	CALL(rseq, .when = EMU_WHEN_RSEQ, .error = ENOSYS,
 	     .what = "refused, so that C libraries ask getcpu; --rseq=real leaves it (it tells the host's CPU)"),
-	CALL(sysinfo, .fn = emu_sysinfo, .what = "memory of the machine; uptime, loads and processes of the host"),
-	CALL(membarrier, .fn = emu_membarrier, .test = EMU_IF_BITS, .test_arg = 1, .test_mask = 1, .test_value = 1,
+	CALL(sysinfo, .fn = emu_sysinfo,
+	     .what = "memory of the machine; uptime, loads and processes of the host"),
+	CALL(membarrier, .fn = emu_membarrier, .test = EMU_IF_BITS, .test_arg = 1, .test_mask = 1,
+	     .test_value = 1,
 	     .what = "with MEMBARRIER_CMD_FLAG_CPU: EINVAL, as on kernels before 5.10; else the host's"),
 	CALL(perf_event_open, .fn = emu_perf_event_open,
 	     .what = "on a named CPU: ENODEV when it is not online, else EOPNOTSUPP; on any CPU the host's"),
@@ -72,57 +77,81 @@ const struct emu_syscall emu_table[] = {
 	CALL(open, .fn = emu_open, .test = EMU_IF_NOT, .test_arg = 1, .test_value = O_NOCTTY,
 	     .when = EMU_WHEN_LOOSE, .what = OPEN_WHAT),
 	CALL(open, .fn = emu_open, .test = EMU_IF_FROM, .test_arg = 0, .test_value = STACK_FLOOR,
-	     .when = EMU_WHEN_LOOSE, .what = "the same of a path that lies on the main stack (an argument)"),
+	     .when = EMU_WHEN_LOOSE,
+	     .what = "the same of a path that lies on the main stack (an argument)"),
 	CALL(open, .fn = emu_open, .when = EMU_WHEN_STRICT, .what = "all opens"),
 #endif
 	CALL(openat, .fn = emu_openat, .test = EMU_IF_NOT, .test_arg = 2, .test_value = O_NOCTTY,
 	     .when = EMU_WHEN_LOOSE, .what = OPEN_WHAT),
-	CALL(openat, .fn = emu_openat, .test = EMU_IF_FROM, .test_arg = 1, .test_value = STACK_FLOOR,
-	     .when = EMU_WHEN_LOOSE, .what = "the same of a path that lies on the main stack (an argument)"),
-	CALL(openat, .fn = emu_openat, .test = EMU_IF_BELOW, .test_arg = 0, .test_value = 0x80000000,
-	     .when = EMU_WHEN_LOOSE, .what = "the same relative to a folder's descriptor"),
+	CALL(openat, .fn = emu_openat, .test = EMU_IF_FROM, .test_arg = 1,
+	     .test_value = STACK_FLOOR, .when = EMU_WHEN_LOOSE,
+	     .what = "the same of a path that lies on the main stack (an argument)"),
+	CALL(openat, .fn = emu_openat, .test = EMU_IF_BELOW, .test_arg = 0,
+	     .test_value = 0x80000000, .when = EMU_WHEN_LOOSE,
+	     .what = "the same relative to a folder's descriptor"),
 	CALL(openat, .fn = emu_openat, .when = EMU_WHEN_STRICT, .what = "all opens"),
-	CALL(openat2, .fn = emu_openat2, .what = "as open; RESOLVE_BENEATH and RESOLVE_IN_ROOT are the host's"),
+	CALL(openat2, .fn = emu_openat2,
+	     .what = "as open; RESOLVE_BENEATH and RESOLVE_IN_ROOT are the host's"),
 #ifdef SYS_stat
 	CALL(stat, .fn = emu_stat, .when = EMU_WHEN_LAZY, .what = "files of the machine"),
 	CALL(lstat, .fn = emu_lstat, .when = EMU_WHEN_LAZY, .what = "files of the machine"),
 	CALL(access, .fn = emu_access, .when = EMU_WHEN_LAZY, .what = "files of the machine"),
 	CALL(readlink, .fn = emu_readlink, .when = EMU_WHEN_LAZY, .what = "links of the machine"),
 #endif
-	CALL(newfstatat, .fn = emu_newfstatat, .when = EMU_WHEN_LAZY, .test = EMU_IF_BITS, .test_arg = 3, .test_mask = EMPTY_PATH,
+	CALL(newfstatat, .fn = emu_newfstatat, .when = EMU_WHEN_LAZY, .test = EMU_IF_BITS,
+	     .test_arg = 3, .test_mask = EMPTY_PATH,
 	     .what = "files of the machine by path; by descriptor the host's"),
-	CALL(statx, .fn = emu_statx, .when = EMU_WHEN_LAZY, .test = EMU_IF_BITS, .test_arg = 2, .test_mask = EMPTY_PATH,
+	CALL(statx, .fn = emu_statx, .when = EMU_WHEN_LAZY, .test = EMU_IF_BITS, .test_arg = 2,
+	     .test_mask = EMPTY_PATH,
 	     .what = "files of the machine by path; by descriptor the host's"),
 	CALL(faccessat, .fn = emu_faccessat, .when = EMU_WHEN_LAZY, .what = "files of the machine"),
-	CALL(faccessat2, .fn = emu_faccessat2, .when = EMU_WHEN_LAZY, .what = "files of the machine"),
-	CALL(readlinkat, .fn = emu_readlinkat, .when = EMU_WHEN_LAZY, .what = "links of the machine"),
-	CALL(getxattr, .fn = emu_getxattr, .when = EMU_WHEN_LAZY, .what = "files of the machine have none"),
-	CALL(lgetxattr, .fn = emu_lgetxattr, .when = EMU_WHEN_LAZY, .what = "files of the machine have none"),
-	CALL(listxattr, .fn = emu_listxattr, .when = EMU_WHEN_LAZY, .what = "files of the machine have none"),
-	CALL(llistxattr, .fn = emu_llistxattr, .when = EMU_WHEN_LAZY, .what = "files of the machine have none"),
-	CALL(statfs, .fn = emu_statfs, .when = EMU_WHEN_CALLS, .what = "files of the machine: sysfs"),
+	CALL(faccessat2, .fn = emu_faccessat2, .when = EMU_WHEN_LAZY,
+	     .what = "files of the machine"),
+	CALL(readlinkat, .fn = emu_readlinkat, .when = EMU_WHEN_LAZY,
+	     .what = "links of the machine"),
+	CALL(getxattr, .fn = emu_getxattr, .when = EMU_WHEN_LAZY,
+	     .what = "files of the machine have none"),
+	CALL(lgetxattr, .fn = emu_lgetxattr, .when = EMU_WHEN_LAZY,
+	     .what = "files of the machine have none"),
+	CALL(listxattr, .fn = emu_listxattr, .when = EMU_WHEN_LAZY,
+	     .what = "files of the machine have none"),
+	CALL(llistxattr, .fn = emu_llistxattr, .when = EMU_WHEN_LAZY,
+	     .what = "files of the machine have none"),
+	CALL(statfs, .fn = emu_statfs, .when = EMU_WHEN_CALLS,
+	     .what = "files of the machine: sysfs"),
 	CALL(set_tid_address, .fn = emu_set_tid_address,
 	     .what = "the host's; tells that a new image begins, whose vDSO is then patched"),
-	CALL(clone, .fn = emu_clone, .test = EMU_IF_BITS, .test_arg = 0, .test_mask = CLONE_THREAD, .test_value = CLONE_THREAD,
+	CALL(clone, .fn = emu_clone, .test = EMU_IF_BITS, .test_arg = 0, .test_mask = CLONE_THREAD,
+	     .test_value = CLONE_THREAD,
 	     .what = "the host's; of a thread: its creator is noted, for what it inherits"),
 	CALL(clone3, .fn = emu_clone3, .what = "the host's; of a thread: its creator is noted"),
 	CALL(exit, .fn = emu_exit, .what = "the host's; the thread is forgotten"),
-	CALL(exit_group, .fn = emu_exit_group, .what = "the host's; what children inherited is kept"),
+	CALL(exit_group, .fn = emu_exit_group,
+	     .what = "the host's; what children inherited is kept"),
 	CALL(io_uring_setup, .fn = emu_unsupported, .when = EMU_WHEN_STRICT,
 	     .what = "--strict: ENOSYS, since its opens can't be answered; else the host's"),
-	CALL(set_mempolicy, .fn = emu_set_mempolicy, .what = "the thread's policy on the machine's nodes, as Linux 6.12"),
-	CALL(get_mempolicy, .fn = emu_get_mempolicy, .what = "policies, allowed nodes, and the node of a page"),
+	CALL(set_mempolicy, .fn = emu_set_mempolicy,
+	     .what = "the thread's policy on the machine's nodes, as Linux 6.12"),
+	CALL(get_mempolicy, .fn = emu_get_mempolicy,
+	     .what = "policies, allowed nodes, and the node of a page"),
 	CALL(mbind, .fn = emu_mbind, .what = "policies of ranges; moving what is there"),
-	CALL(set_mempolicy_home_node, .fn = emu_set_home_node, .what = "where BIND and PREFERRED_MANY begin"),
-	CALL(move_pages, .fn = emu_move_pages, .what = "where pages are, and moving them, of any process of the machine"),
-	CALL(migrate_pages, .fn = emu_migrate_pages, .what = "moves a process's pages between nodes"),
-	/* What changes mappings is seen where it is cheap to: at addresses that the kernel does not choose itself, and large. */
-	CALL(mmap, .fn = emu_mmap_fixed, .test = EMU_IF_BITS, .test_arg = 3, .test_mask = FIXED_ANON, .test_value = FIXED_ANON,
+	CALL(set_mempolicy_home_node, .fn = emu_set_home_node,
+	     .what = "where BIND and PREFERRED_MANY begin"),
+	CALL(move_pages, .fn = emu_move_pages,
+	     .what = "where pages are, and moving them, of any process of the machine"),
+	CALL(migrate_pages, .fn = emu_migrate_pages,
+	     .what = "moves a process's pages between nodes"),
+	/* What changes mappings is seen where it is cheap to: at addresses that the kernel does not
+	   choose itself, and large. */
+	CALL(mmap, .fn = emu_mmap_fixed, .test = EMU_IF_BITS, .test_arg = 3,
+	     .test_mask = FIXED_ANON, .test_value = FIXED_ANON,
 	     .what = "the host's; policies and pages that a fixed mapping covers go"),
-	CALL(mmap, .fn = emu_mmap_fixed, .test = EMU_IF_BITS, .test_arg = 3, .test_mask = NOREPLACE, .test_value = NOREPLACE,
-	     .what = "the host's; with MAP_FIXED_NOREPLACE: as above"),
+	CALL(mmap, .fn = emu_mmap_fixed, .test = EMU_IF_BITS, .test_arg = 3, .test_mask = NOREPLACE,
+	     .test_value = NOREPLACE, .what = "the host's; with MAP_FIXED_NOREPLACE: as above"),
 	CHANGES_MAPPINGS(munmap, .fn = emu_munmap, .what = "the host's; policies and pages go"),
-	CHANGES_MAPPINGS(mremap, .fn = emu_mremap, .what = "the host's; policies and pages move along"),
-	CHANGES_MAPPINGS(madvise, .fn = emu_madvise, .what = "the host's; pages that MADV_DONTNEED gives back go"),
-	{ .name = NULL },
+	CHANGES_MAPPINGS(mremap, .fn = emu_mremap,
+			 .what = "the host's; policies and pages move along"),
+	CHANGES_MAPPINGS(madvise, .fn = emu_madvise,
+			 .what = "the host's; pages that MADV_DONTNEED gives back go"),
+	{.name = NULL},
 };

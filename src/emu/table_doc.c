@@ -52,9 +52,9 @@ static void print_test(const struct emu_syscall *line)
 void emu_table_print(void)
 {
 	fputs("# System calls that `manycore run` sees\n\n"
-	      "Printed by `manycore run --print-calls` from `src/emu/table.c` (x86-64); a test compares the two. Every "
-	      "other call\nruns in the host's kernel unseen. \"The host's\" means that the call is seen and then goes on "
-	      "there.\n\n"
+	      "Printed by `manycore run --print-calls` from `src/emu/table.c` (x86-64); a test compares the two. "
+	      "Every other call\nruns in the host's kernel unseen. \"The host's\" means that the call is "
+	      "seen and then goes on there.\n\n"
 	      "| call | seen | if | answer |\n|---|---|---|---|\n",
 	      stdout);
 	for (const struct emu_syscall *line = emu_table; line->name; line++) {

@@ -2,8 +2,9 @@
 /*
  * tasks.c - the tables of processes and tasks, adoption of new ones, and what they inherit.
  *
- * Tasks are found by tid. A process stays in memory as long as somebody holds a reference (the table is one); its tasks
- * are freed with it, or by their own exit under its lock. fork is not notified: see emu.h, "Inheritance".
+ * Tasks are found by tid. A process stays in memory as long as somebody holds a reference (the
+ * table is one); its tasks are freed with it, or by their own exit under its lock. fork is not
+ * notified: see emu.h, "Inheritance".
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -47,7 +48,7 @@ void emu_tasks_init(struct emu *emu)
 	pthread_mutex_init(&emu->plug_lock, NULL);
 }
 
-/* ---- tables: all with table_lock held -------------------------------------------------------------------------------- */
+/* ---- tables: all with table_lock held -------------------------------------------------------- */
 
 static struct emu_task *lookup(struct emu *emu, pid_t tid)
 {
@@ -85,7 +86,7 @@ static void hash_task(struct emu *emu, struct emu_task *task)
 	*at = task;
 }
 
-/* ---- making and dropping ------------------------------------------------------------------------------------------------ */
+/* ---- making and dropping --------------------------------------------------------------------- */
 
 static void free_task(struct emu *emu, struct emu_task *task)
 {
@@ -159,8 +160,8 @@ static void watch_end(struct emu *emu, struct emu_process *process)
 	}
 }
 
-/* A process that was not known, with its first task; the creator's process is locked. Somebody else may have been faster:
- * theirs stays. */
+/* A process that was not known, with its first task; the creator's process is locked. Somebody else
+ * may have been faster: theirs stays. */
 static void adopt_process(struct emu *emu, pid_t tgid, const struct emu_task *creator)
 {
 	struct emu_process *process = calloc(1, sizeof(*process));
@@ -251,7 +252,8 @@ static bool adopt(struct emu *emu, pid_t tgid, unsigned int depth)
 	if (ppid <= 0 || depth > 4096)
 		return false;
 	if (ppid == emu->supervisor) {
-		/* Its parent died before it was seen; the parent's exit settled it, unless it was killed. */
+		/* Its parent died before it was seen; the parent's exit settled it, unless it was
+		 * killed. */
 		adopt_process(emu, tgid, NULL);
 		return true;
 	}
@@ -367,7 +369,7 @@ struct emu_task *emu_task_first(struct emu *emu, pid_t pid)
 	return task;
 }
 
-/* ---- ends -------------------------------------------------------------------------------------------------------------- */
+/* ---- ends ------------------------------------------------------------------------------------ */
 
 static void remove_task(struct emu *emu, struct emu_task *task)
 {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * vdso.c - getcpu without a system call, in the vDSO of x86-64, tells the host's CPU: in each new image its code is
- * replaced by the call itself, which is answered. Other architectures have no such function in their vDSO.
+ * vdso.c - getcpu without a system call, in the vDSO of x86-64, tells the host's CPU: in each new
+ * image its code is replaced by the call itself, which is answered. Other architectures have no
+ * such function in their vDSO.
  */
 #include <elf.h>
 #include <errno.h>
@@ -15,7 +16,8 @@
 
 #ifdef __x86_64__
 
-/* Offset of __vdso_getcpu in the vDSO and its size: the same image in every process of this kernel. */
+/* Offset of __vdso_getcpu in the vDSO and its size: the same image in every process of this kernel.
+ */
 static uint64_t getcpu_offset(const char *image, uint64_t *room)
 {
 	const Elf64_Ehdr *eh = (const Elf64_Ehdr *)(const void *)image;
@@ -29,7 +31,8 @@ static uint64_t getcpu_offset(const char *image, uint64_t *room)
 
 		if (ph[i].p_type != PT_DYNAMIC)
 			continue;
-		for (dyn = (const Elf64_Dyn *)(const void *)(image + ph[i].p_offset); dyn->d_tag; dyn++) {
+		for (dyn = (const Elf64_Dyn *)(const void *)(image + ph[i].p_offset); dyn->d_tag;
+		     dyn++) {
 			const void *at = image + dyn->d_un.d_ptr;
 
 			if (dyn->d_tag == DT_SYMTAB)
@@ -73,8 +76,8 @@ static uint64_t vdso_of(pid_t tid)
 
 void emu_vdso_patch(struct emu_call *call)
 {
-	/* again: mov $__NR_getcpu,%eax; syscall; cmp $-EINTR,%eax; je again; ret. A signal may end the call before
-	 * it is received here, and no caller of a vDSO function expects that. */
+	/* again: mov $__NR_getcpu,%eax; syscall; cmp $-EINTR,%eax; je again; ret. A signal may end
+	 * the call before it is received here, and no caller of a vDSO function expects that. */
 	static const unsigned char code[] = { 0xb8, 0x35, 0x01, 0x00, 0x00, 0x0f, 0x05,
 					      0x83, 0xf8, 0xfc, 0x74, 0xf4, 0xc3 };
 	static _Atomic uint64_t known;
@@ -99,7 +102,8 @@ void emu_vdso_patch(struct emu_call *call)
 	fd = open(path, O_WRONLY | O_CLOEXEC);
 	if (fd < 0)
 		return;
-	if (emu_call_valid(call) && pwrite(fd, code, sizeof(code), (off_t)(base + offset)) == sizeof(code))
+	if (emu_call_valid(call) &&
+	    pwrite(fd, code, sizeof(code), (off_t)(base + offset)) == sizeof(code))
 		call->task->process->vdso = base;
 	close(fd);
 }

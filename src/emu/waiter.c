@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 /*
- * waiter.c - the process that the caller of `manycore run` sees: it belongs to the caller's job and mirrors the command.
+ * waiter.c - the process that the caller of `manycore run` sees: it belongs to the caller's job and
+ * mirrors the command.
  *
- * It stops when the command stops and by the same signal, passes on signals that were sent to it alone, exits with the
- * command's status and dies by the command's signal. It is a subreaper: should guard and supervisor die, the tree
- * becomes its own and is killed. Runs single-threaded; all signals blocked and read by signalfd, so that dispositions which the
- * command inherits are never touched.
+ * It stops when the command stops and by the same signal, passes on signals that were sent to it
+ * alone, exits with the command's status and dies by the command's signal. It is a subreaper:
+ * should guard and supervisor die, the tree becomes its own and is killed. Runs single-threaded;
+ * all signals blocked and read by signalfd, so that dispositions which the command inherits are
+ * never touched.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +28,8 @@ struct waiter {
 	bool done;
 };
 
-/* Dies or stops as the command did: default action, nothing blocked. Returns when the kernel discards the signal. */
+/* Dies or stops as the command did: default action, nothing blocked. Returns when the kernel
+ * discards the signal. */
 static void do_as(int sig)
 {
 	struct sigaction act = { .sa_handler = SIG_DFL };
@@ -42,8 +45,8 @@ static void do_as(int sig)
 }
 
 /*
- * Stops with the command. A shell inside is a process group of its own, which had the terminal: the shell outside gives
- * that to our group when it continues the job, and we pass it on.
+ * Stops with the command. A shell inside is a process group of its own, which had the terminal: the
+ * shell outside gives that to our group when it continues the job, and we pass it on.
  */
 static void stop_as(int sig)
 {
@@ -79,7 +82,8 @@ static void take_signal(struct waiter *w, int fd)
 
 		if (sig == SIGCHLD || w->command <= 0)
 			continue;
-		/* What the terminal sends reaches the whole job; what somebody sends us is meant for the command. */
+		/* What the terminal sends reaches the whole job; what somebody sends us is meant
+		 * for the command. */
 		if (info.ssi_code == SI_USER || info.ssi_code == SI_TKILL ||
 		    info.ssi_code == SI_QUEUE || sig == SIGCONT) {
 			kill(w->command, sig);
@@ -122,7 +126,8 @@ static void take_message(struct waiter *w)
 	}
 }
 
-/* Standard input and output are the command's: held open here they would hide its end from a pipe's other side. */
+/* Standard input and output are the command's: held open here they would hide its end from a pipe's
+ * other side. */
 static void let_go(int sock)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);

@@ -36,9 +36,7 @@ bool arena_in_child(const struct mc_arena *a)
 	return a->alive ? !*a->alive : a->pid != getpid();
 }
 
-/* ---- attributes
- * ---------------------------------------------------------------------------------------------------
- */
+/* ---- attributes ------------------------------------------------------------------------------ */
 
 static size_t default_huge_page(void)
 {
@@ -143,9 +141,7 @@ static int check_attributes(struct mc_arena *a, struct mc_error *error)
 	return 0;
 }
 
-/* ---- shape
- * --------------------------------------------------------------------------------------------------------
- */
+/* ---- shape ----------------------------------------------------------------------------------- */
 
 static uint64_t default_chunk(const struct mc_arena *a, uint64_t part_bytes, unsigned int threads)
 {

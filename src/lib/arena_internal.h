@@ -118,7 +118,8 @@ bool arena_in_child(const struct mc_arena *a);
 
 /* arena_chunk.c. claim: takes the next range of the part, lock held; false: none. run: brings it up
  * and publishes it. */
-bool arena_claim(struct mc_arena *a, struct mc_arena_part *p, uint64_t *first, uint64_t *end, bool helping);
+bool arena_claim(struct mc_arena *a, struct mc_arena_part *p, uint64_t *first, uint64_t *end,
+		 bool helping);
 void arena_run_chunk(struct mc_arena *a, struct mc_arena_part *p, uint64_t first, uint64_t end,
 		     bool helping);
 bool arena_part_finished(const struct mc_arena *a, const struct mc_arena_part *p); /* lock held */

@@ -164,9 +164,7 @@ int arena_map(struct mc_arena *a, struct mc_error *error)
 	return rc ? rc : map_descriptors(a, error);
 }
 
-/* ---- placement
- * ----------------------------------------------------------------------------------------------------
- */
+/* ---- placement ------------------------------------------------------------------------------- */
 
 static int mode_of(enum mc_arena_policy policy)
 {

@@ -105,9 +105,7 @@ void mc_counter_set_batch(struct mc_counter *c, uint32_t batch)
 						    : batch;
 }
 
-/* ---- adding and telling
- * ---------------------------------------------------------------------------------------------------
- */
+/* ---- adding and telling ---------------------------------------------------------------------- */
 
 static bool reached(int32_t rest, uint32_t batch)
 {
@@ -232,9 +230,7 @@ void mc_counter_sync(struct mc_counter *c)
 	tell(c, 1);
 }
 
-/* ---- reading
- * ----------------------------------------------------------------------------------------------------------------
- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 int64_t mc_counter_sum(const struct mc_counter *c)
 {

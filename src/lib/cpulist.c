@@ -292,9 +292,7 @@ int mc_cpulist_parse(struct mc_cpumask *mask, const char *text, size_t *where)
 	return rc;
 }
 
-/* ---- writing
- * --------------------------------------------------------------------------------------------------------
- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 /* As snprintf(): counts all, writes what fits. */
 struct out {

@@ -10,9 +10,10 @@
 #define mc_likely(x) __builtin_expect(!!(x), 1)
 #define mc_unlikely(x) __builtin_expect(!!(x), 0)
 
-/* Fills *error (may be NULL) with errno value `err` (positive) and the text; returns -err, so that callers can
- * `return mc_fail(error, EINVAL, "reading machine: %s: ...", ...)`. */
-int mc_fail(struct mc_error *error, int err, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* Fills *error (may be NULL) with errno value `err` (positive) and the text; returns -err, so that
+ * callers can `return mc_fail(error, EINVAL, "reading machine: %s: ...", ...)`. */
+int mc_fail(struct mc_error *error, int err, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 int mc_fail_at(struct mc_error *error, int err, size_t where, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
 

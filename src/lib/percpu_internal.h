@@ -135,9 +135,7 @@ static inline struct mc_chunk *mc_chunk_of(uint64_t h)
 	return (struct mc_chunk *)(MC_HANDLE_ADDRESS_(h) & ~(align - 1));
 }
 
-/* ---- pools (percpu_pool.c)
- * --------------------------------------------------------------------------------------------------
- */
+/* ---- pools (percpu_pool.c) ------------------------------------------------------------------- */
 
 /* Chunks with one stride. Side 0 is coloured (alignment up to a line), side 1 has a page-sized
  * stride. */
@@ -235,9 +233,7 @@ void mc_mags_destroy(struct mc_percpu_pool *pool);
 int mc_mags_drain(struct mc_percpu_pool *pool, bool alone);
 void mc_mags_stats(const struct mc_percpu_pool *pool, uint64_t *objects, uint64_t *bytes);
 
-/* ---- run-time (percpu_rt.c)
- * -----------------------------------------------------------------------------------------------------
- */
+/* ---- run-time (percpu_rt.c) ------------------------------------------------------------------ */
 
 int mc_rt_init(void);
 const char *mc_rt_why(int index_kind);

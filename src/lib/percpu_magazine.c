@@ -91,9 +91,7 @@ void mc_mags_destroy(struct mc_percpu_pool *pool)
 	free(pool->depot);
 }
 
-/* ---- refill and flush
- * ---------------------------------------------------------------------------------------------------
- */
+/* ---- refill and flush ------------------------------------------------------------------------ */
 
 static void give_back(struct mc_percpu_pool *pool, uint64_t h)
 {
@@ -160,9 +158,7 @@ void mc_mag_flush(struct mc_percpu_pool *pool, unsigned int class, uint64_t h)
 	pthread_mutex_unlock(&pool->lock);
 }
 
-/* ---- emptying, counting
- * --------------------------------------------------------------------------------------------------
- */
+/* ---- emptying, counting ---------------------------------------------------------------------- */
 
 static struct mc_mag *magazine(const struct mc_percpu_pool *pool, unsigned int copy,
 			       unsigned int class)

@@ -26,9 +26,7 @@ void mc_registry_unlock(void)
 	pthread_mutex_unlock(&registry_lock);
 }
 
-/* ---- fork
- * -----------------------------------------------------------------------------------------------------------------
- */
+/* ---- fork ------------------------------------------------------------------------------------ */
 
 static void before_fork(void)
 {
@@ -72,9 +70,7 @@ static int register_fork(void)
 	return -rc;
 }
 
-/* ---- creation
- * ---------------------------------------------------------------------------------------------------------------
- */
+/* ---- creation -------------------------------------------------------------------------------- */
 
 struct mc_percpu_pool *mc_pool_new(const struct mc_percpu_attr *attr, int index_kind,
 				   enum mc_percpu_mode mode)
@@ -232,9 +228,7 @@ void *mc_percpu_static_init(struct mc_percpu_static *obj)
 	return h;
 }
 
-/* ---- objects
- * --------------------------------------------------------------------------------------------------------------------
- */
+/* ---- objects --------------------------------------------------------------------------------- */
 
 /* The live mark before the retired one: trim raises the second before it lowers the first. */
 static inline __attribute__((always_inline)) unsigned int walk(const struct mc_percpu_pool *pool)
@@ -387,9 +381,7 @@ void mc_free_percpu_many(unsigned int n, void **handles)
 		mc_free_percpu(handles[i]);
 }
 
-/* ---- queries
- * ----------------------------------------------------------------------------------------------------------------------
- */
+/* ---- queries --------------------------------------------------------------------------------- */
 
 enum mc_percpu_mode mc_percpu_mode(const struct mc_percpu_pool *pool, const char **why)
 {

@@ -129,9 +129,7 @@ static struct mc_chunk *find_chunk(uint64_t h)
 	return c;
 }
 
-/* ---- reports
- * ----------------------------------------------------------------------------------------------------------------
- */
+/* ---- reports --------------------------------------------------------------------------------- */
 
 static const char *const kind_name[] = {"",        "double free",    "foreign pointer",
 					"overrun", "use after free", "leak"};
@@ -184,9 +182,7 @@ static void foreign(uint64_t h, void *caller)
 	deliver(&copy, &t);
 }
 
-/* ---- patterns
- * ---------------------------------------------------------------------------------------------------------------
- */
+/* ---- patterns -------------------------------------------------------------------------------- */
 
 static uint8_t *copy_at(const struct mc_chunk *c, uint32_t bit, unsigned int copy)
 {
@@ -226,9 +222,7 @@ static void paint(const struct mc_chunk *c, uint32_t bit, size_t from, size_t to
 		memset(copy_at(c, bit, i) + from, pattern, to - from);
 }
 
-/* ---- the calls
- * ----------------------------------------------------------------------------------------------------------------
- */
+/* ---- the calls ------------------------------------------------------------------------------- */
 
 void *mc_robust_alloc(struct mc_percpu_pool *pool, size_t size, size_t align, void *caller)
 {
@@ -358,9 +352,7 @@ bool mc_robust_access(uint64_t h, unsigned int bytes, void *caller)
 	return ok;
 }
 
-/* ---- checks of the whole pool
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- checks of the whole pool ---------------------------------------------------------------- */
 
 /* From *bit on, until the end or until no more can be told at once; false: go on from *bit. */
 static bool check_chunk(struct mc_chunk *c, uint32_t *from, struct told *t, bool leaks,

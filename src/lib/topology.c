@@ -2,15 +2,15 @@
 /*
  * topology.c - views of a machine and every question about one.
  *
- * A view (struct mc_topology) is made once, by topo_base_finish() or mc_topology_set_online(), and never changes: the
- * functions here only read, from any thread.
+ * A view (struct mc_topology) is made once, by topo_base_finish() or mc_topology_set_online(), and
+ * never changes: the functions here only read, from any thread.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include "topology_priv.h"
 
-/* ---- making views --------------------------------------------------------------------------------------------------- */
+/* ---- making views ---------------------------------------------------------------------------- */
 
 static void view_free(struct mc_topology *topo)
 {
@@ -72,7 +72,8 @@ static int view_nodes(struct mc_topology *topo)
 			.ranges = from->ranges,
 			.hugepools = from->hugepools,
 		};
-		/* The kernel clears a node's state with the last CPU that called the node its own. */
+		/* The kernel clears a node's state with the last CPU that called the node its own.
+		 */
 		if (!mc_cpumask_empty(topo->node[i].linked) && mc_cpumask_empty(topo->node[i].cpus))
 			mc_cpumask_clear(&topo->nodes_has_cpu->m, from->id);
 	}
@@ -85,7 +86,8 @@ static int view_nodes(struct mc_topology *topo)
 	return 0;
 }
 
-static int view_new(struct topo_base *base, const struct mc_cpumask *online, struct mc_topology **out)
+static int view_new(struct topo_base *base, const struct mc_cpumask *online,
+		    struct mc_topology **out)
 {
 	struct mc_topology *topo = calloc(1, sizeof(*topo));
 
@@ -116,7 +118,8 @@ static int view_new(struct topo_base *base, const struct mc_cpumask *online, str
 int topo_base_finish(struct topo_base *base, struct mc_topology **topo)
 {
 	/* Sources may name memory of nodes that are not online: nobody may rely on such bits. */
-	mc_cpumask_and(&base->nodes_has_memory->m, &base->nodes_has_memory->m, &base->nodes_online->m);
+	mc_cpumask_and(&base->nodes_has_memory->m, &base->nodes_has_memory->m,
+		       &base->nodes_online->m);
 	mc_cpumask_and(&base->nodes_has_cpu->m, &base->nodes_has_cpu->m, &base->nodes_online->m);
 	free(base->mask_slot);
 	free(base->mask_hash);
@@ -126,7 +129,8 @@ int topo_base_finish(struct topo_base *base, struct mc_topology **topo)
 	return view_new(base, base->online, topo);
 }
 
-int mc_topology_set_online(const struct mc_topology *topo, const struct mc_cpumask *online, struct mc_topology **out)
+int mc_topology_set_online(const struct mc_topology *topo, const struct mc_cpumask *online,
+			   struct mc_topology **out)
 {
 	struct mc_cpumask *mask;
 	int rc = -EINVAL;
@@ -156,7 +160,7 @@ void mc_topology_put(struct mc_topology *topo)
 		view_free(topo);
 }
 
-/* ---- CPUs ----------------------------------------------------------------------------------------------------------- */
+/* ---- CPUs ------------------------------------------------------------------------------------ */
 
 enum mc_arch mc_topology_arch(const struct mc_topology *topo)
 {
@@ -193,7 +197,8 @@ const struct mc_cpumask *mc_topology_allowed(const struct mc_topology *topo)
 	return topo->allowed;
 }
 
-const struct mc_cpumask *mc_topology_siblings(const struct mc_topology *topo, unsigned int cpu, enum mc_level level)
+const struct mc_cpumask *mc_topology_siblings(const struct mc_topology *topo, unsigned int cpu,
+					      enum mc_level level)
 {
 	uint32_t mask;
 
@@ -213,7 +218,8 @@ const struct mc_cpu *mc_topology_cpu(const struct mc_topology *topo, unsigned in
 	return &topo->base->cpu[cpu].hidden;
 }
 
-const struct mc_cache *mc_topology_cache(const struct mc_topology *topo, unsigned int cpu, unsigned int index)
+const struct mc_cache *mc_topology_cache(const struct mc_topology *topo, unsigned int cpu,
+					 unsigned int index)
 {
 	const struct mc_cpu *c = mc_topology_cpu(topo, cpu);
 
@@ -222,7 +228,7 @@ const struct mc_cache *mc_topology_cache(const struct mc_topology *topo, unsigne
 	return &topo->cache[topo->base->cpu[cpu].first_cache + index];
 }
 
-/* ---- nodes ---------------------------------------------------------------------------------------------------------- */
+/* ---- nodes ----------------------------------------------------------------------------------- */
 
 unsigned int mc_topology_nr_node_ids(const struct mc_topology *topo)
 {
@@ -271,7 +277,8 @@ const struct mc_node *mc_topology_node(const struct mc_topology *topo, unsigned 
 	return &topo->node[topo->base->rank[node]];
 }
 
-unsigned int mc_topology_distance(const struct mc_topology *topo, unsigned int from, unsigned int to)
+unsigned int mc_topology_distance(const struct mc_topology *topo, unsigned int from,
+				  unsigned int to)
 {
 	const struct topo_node *node = topo_node(topo->base, from);
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * topology_base.c - building a machine: interned masks, caches, nodes and distances of a struct topo_base.
+ * topology_base.c - building a machine: interned masks, caches, nodes and distances of a struct
+ * topo_base.
  *
- * Called by every source of machines (live, recording, description, numa=fake) before topo_base_finish() seals the base.
+ * Called by every source of machines (live, recording, description, numa=fake) before
+ * topo_base_finish() seals the base.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -127,7 +129,7 @@ void topo_base_put(struct topo_base *base)
 	free(base);
 }
 
-/* ---- interned masks ------------------------------------------------------------------------------------------------ */
+/* ---- interned masks -------------------------------------------------------------------------- */
 
 static uint64_t hash_mask(const struct mc_cpumask *mask)
 {
@@ -135,7 +137,8 @@ static uint64_t hash_mask(const struct mc_cpumask *mask)
 
 	for (unsigned int i = 0; i < (mask->nbits + 63) / 64; i++)
 		if (mask->word[i])
-			h = (h ^ mask->word[i] ^ ((uint64_t)i << 40)) * 0xff51afd7ed558ccdull + (h >> 29);
+			h = (h ^ mask->word[i] ^ ((uint64_t)i << 40)) * 0xff51afd7ed558ccdull +
+			    (h >> 29);
 	return h ^ (h >> 32);
 }
 
@@ -192,7 +195,8 @@ uint32_t topo_intern(struct topo_base *base, const struct mc_cpumask *mask)
 		if (base->mask_hash[i] == hash && mc_cpumask_equal(base->mask[i], mask))
 			return i;
 	}
-	if ((uint64_t)(base->nr_masks + 1) * (base->nr_cpu_ids / 8 + sizeof(*mask)) > TOPO_MAX_MASK_BYTES) {
+	if ((uint64_t)(base->nr_masks + 1) * (base->nr_cpu_ids / 8 + sizeof(*mask)) >
+	    TOPO_MAX_MASK_BYTES) {
 		errno = EFBIG;
 		return TOPO_NO_MASK;
 	}
@@ -231,7 +235,7 @@ uint32_t topo_add_caches(struct topo_base *base, unsigned int n)
 	return first;
 }
 
-/* ---- nodes ---------------------------------------------------------------------------------------------------------- */
+/* ---- nodes ----------------------------------------------------------------------------------- */
 
 int topo_set_nodes(struct topo_base *base, const struct mc_nodemask *online)
 {
@@ -268,7 +272,8 @@ struct topo_node *topo_node(const struct topo_base *base, unsigned int id)
 	return &base->node[base->rank[id]];
 }
 
-int topo_set_distance(struct topo_base *base, unsigned int from, unsigned int to, unsigned int value)
+int topo_set_distance(struct topo_base *base, unsigned int from, unsigned int to,
+		      unsigned int value)
 {
 	struct topo_node *node = topo_node(base, from);
 

@@ -2,9 +2,10 @@
 /*
  * topology_fake.c - numa=fake: how the kernel cuts memory into emulated nodes.
  *
- * The rules are those of mm/numa_emulation.c in Linux 6.1 to 6.12, oddities included (docs/design/topology.md lists
- * them): multiples of 32 MiB, emulated nodes dealt out over the physical ones, letters searched in the whole text,
- * distances that count only with a comma behind them. tests/unit/test_topology_fake.c holds this against real boots.
+ * The rules are those of mm/numa_emulation.c in Linux 6.1 to 6.12, oddities included
+ * (docs/design/topology.md lists them): multiples of 32 MiB, emulated nodes dealt out over the
+ * physical ones, letters searched in the whole text, distances that count only with a comma behind
+ * them. tests/unit/test_topology_fake.c holds this against real boots.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -48,7 +49,8 @@ static uint64_t hole(const struct split *s, uint64_t start, uint64_t end)
 		return 0;
 	absent = to - from;
 	for (unsigned int i = 0; i < s->in->nr_ram; i++) {
-		uint64_t a = (s->in->ram[i].start + PAGE - 1) / PAGE * PAGE, b = s->in->ram[i].end / PAGE * PAGE;
+		uint64_t a = (s->in->ram[i].start + PAGE - 1) / PAGE * PAGE,
+			 b = s->in->ram[i].end / PAGE * PAGE;
 
 		a = a < from ? from : a > to ? to : a;
 		b = b < from ? from : b > to ? to : b;
@@ -108,7 +110,8 @@ static uint64_t past_dma(const struct split *s, uint64_t end)
 }
 
 /* Grows `end` until [start, end) holds `size` bytes of memory, or `limit` is reached. */
-static uint64_t grow(const struct split *s, uint64_t start, uint64_t end, uint64_t limit, uint64_t size)
+static uint64_t grow(const struct split *s, uint64_t start, uint64_t end, uint64_t limit,
+		     uint64_t size)
 {
 	while (memory(s, start, end) < size) {
 		end += GRANULE;
@@ -118,7 +121,8 @@ static uint64_t grow(const struct split *s, uint64_t start, uint64_t end, uint64
 	return end;
 }
 
-/* The bytes left behind `end`, without holes; huge when end lies past limit, as the kernel's unsigned arithmetic has it. */
+/* The bytes left behind `end`, without holes; huge when end lies past limit, as the kernel's
+ * unsigned arithmetic has it. */
 static uint64_t rest(const struct split *s, uint64_t end, uint64_t limit)
 {
 	return limit - end - hole(s, end, limit);
@@ -133,7 +137,8 @@ struct mode {
 	unsigned int wrap;              /* ids are taken modulo this */
 };
 
-static uint64_t find_end(const struct split *s, const struct mode *m, const struct topo_block *block, unsigned int id)
+static uint64_t find_end(const struct split *s, const struct mode *m,
+			 const struct topo_block *block, unsigned int id)
 {
 	uint64_t end = block->start + m->size;
 
@@ -147,8 +152,10 @@ static uint64_t find_end(const struct split *s, const struct mode *m, const stru
 	return end < block->end ? end : block->end;
 }
 
-/* Goes round the physical nodes until nothing is left on any of them. *id is the next emulated node's number. */
-static int deal(struct split *s, const struct mode *m, const struct mc_nodemask *over, unsigned int *id)
+/* Goes round the physical nodes until nothing is left on any of them. *id is the next emulated
+ * node's number. */
+static int deal(struct split *s, const struct mode *m, const struct mc_nodemask *over,
+		unsigned int *id)
 {
 	struct mc_cpumask *nodes = mc_cpumask_dup(&over->m);
 	unsigned int node;
@@ -164,7 +171,8 @@ static int deal(struct split *s, const struct mode *m, const struct mc_nodemask 
 				mc_cpumask_clear(nodes, node);
 				continue;
 			}
-			rc = give(s, *id % m->wrap, block, find_end(s, m, block, *id) - block->start);
+			rc = give(s, *id % m->wrap, block,
+				  find_end(s, m, block, *id) - block->start);
 			++*id;
 			if (rc < 0)
 				break;
@@ -174,7 +182,7 @@ static int deal(struct split *s, const struct mode *m, const struct mc_nodemask 
 	return rc;
 }
 
-/* ---- the three modes ---------------------------------------------------------------------------------------------------- */
+/* ---- the three modes ------------------------------------------------------------------------- */
 
 static int split_count(struct split *s, unsigned long count)
 {
@@ -186,7 +194,8 @@ static int split_count(struct split *s, unsigned long count)
 	if (n <= 0)
 		return refuse(s, "no number of nodes (the kernel stays with the real nodes); give 1 or more");
 	if ((unsigned int)n > s->in->max_nodes) {
-		snprintf(s->out->note, sizeof(s->out->note), "numa=fake=%d too large, reducing to %u", n, s->in->max_nodes);
+		snprintf(s->out->note, sizeof(s->out->note),
+			 "numa=fake=%d too large, reducing to %u", n, s->in->max_nodes);
 		n = (int)s->in->max_nodes;
 	}
 	size = memory(s, 0, s->top) / PAGE / (unsigned int)n * PAGE;
@@ -194,7 +203,9 @@ static int split_count(struct split *s, unsigned long count)
 	m.size = size / GRANULE * GRANULE;
 	m.wrap = (unsigned int)n;
 	if (!m.size)
-		return refuse(s, "Not enough memory for each node.  NUMA emulation disabled. (A node has at least 32 MiB.)");
+		return refuse(
+			s,
+			"Not enough memory for each node.  NUMA emulation disabled. (A node has at least 32 MiB.)");
 	return deal(s, &m, s->in->nodes, &id);
 }
 
@@ -216,7 +227,8 @@ static int split_size(struct split *s, uint64_t size)
 	return deal(s, &m, s->in->nodes, &id);
 }
 
-/* NU: each physical node into N by address. The check of the result counts all nodes made so far, as Linux 6.1 to 6.12. */
+/* NU: each physical node into N by address. The check of the result counts all nodes made so far,
+ * as Linux 6.1 to 6.12. */
 static int split_uniform(struct split *s, unsigned long count)
 {
 	struct mc_nodemask *one = topo_nodemask(s->in->nodes->m.nbits);
@@ -244,9 +256,10 @@ static int split_uniform(struct split *s, unsigned long count)
 		if (rc == 0 && id < count) {
 			char reason[120];
 
-			snprintf(reason, sizeof(reason),
-				 "phys: %u only got %u of %lu nodes, failing (the kernel stays with the real nodes)", node, id,
-				 count);
+			snprintf(
+				reason, sizeof(reason),
+				"phys: %u only got %u of %lu nodes, failing (the kernel stays with the real nodes)",
+				node, id, count);
 			rc = refuse(s, reason);
 		}
 	}
@@ -254,7 +267,7 @@ static int split_uniform(struct split *s, unsigned long count)
 	return rc;
 }
 
-/* ---- the text ------------------------------------------------------------------------------------------------------------ */
+/* ---- the text -------------------------------------------------------------------------------- */
 
 /* The kernel's simple_strtoul(): base from the text, no sign, no blanks, wraps around. */
 static unsigned long long kernel_number(const char *p, const char **end)
@@ -300,7 +313,8 @@ static uint64_t kernel_size(const char *p, const char **end)
 	return v;
 }
 
-/* The kernel's get_option(): true when a number with a comma behind it was there. A number without one is passed over. */
+/* The kernel's get_option(): true when a number with a comma behind it was there. A number without
+ * one is passed over. */
 static bool kernel_option(const char **p, int *value)
 {
 	const char *start = *p;
@@ -337,8 +351,11 @@ static int set_distances(struct split *s, const char *list)
 
 			*to = i == j ? 10 : 20;
 			if (!kernel_option(&list, &value))
-				value = s->in->distance ? (int)s->in->distance(s->in->arg, a, b) : a == b ? 10 : 20;
-			/* What doesn't fit a byte, and another distance to itself than 10, is dropped. */
+				value = s->in->distance ? (int)s->in->distance(s->in->arg, a, b)
+					: a == b        ? 10
+							: 20;
+			/* What doesn't fit a byte, and another distance to itself than 10, is
+			 * dropped. */
 			if (value >= 0 && value <= 255 && (i != j || value == 10))
 				*to = (uint8_t)value;
 		}
@@ -369,9 +386,11 @@ static int split(struct split *s)
 	return set_distances(s, end + (*end == ':'));
 }
 
-int topo_fake_split(const struct topo_fake_in *in, const char *text, struct topo_fake *out, struct mc_error *error)
+int topo_fake_split(const struct topo_fake_in *in, const char *text, struct topo_fake *out,
+		    struct mc_error *error)
 {
-	struct split s = { .in = in, .out = out, .error = error, .text = text, .nr_left = in->nr_phys };
+	struct split s = {
+		.in = in, .out = out, .error = error, .text = text, .nr_left = in->nr_phys};
 	int rc;
 
 	memset(out, 0, sizeof(*out));

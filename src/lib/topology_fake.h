@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* topology_fake.h - numa=fake: the kernel's arithmetic by itself, so that it can be held against real boots. */
+/* topology_fake.h - numa=fake: the kernel's arithmetic by itself, so that it can be held against
+ * real boots. */
 #ifndef MC_TOPOLOGY_FAKE_H
 #define MC_TOPOLOGY_FAKE_H
 
@@ -34,12 +35,15 @@ struct topo_fake {
 	char note[128];                 /* what the kernel says when it changes the wish, or "" */
 };
 
-/* Splits as the kernel does for `numa=fake=text`. -EINVAL with the kernel's reason in *error when it would boot the
- * machine unemulated. */
-int topo_fake_split(const struct topo_fake_in *in, const char *text, struct topo_fake *out, struct mc_error *error);
+/* Splits as the kernel does for `numa=fake=text`. -EINVAL with the kernel's reason in *error when
+ * it would boot the machine unemulated. */
+int topo_fake_split(const struct topo_fake_in *in, const char *text, struct topo_fake *out,
+		    struct mc_error *error);
 void topo_fake_release(struct topo_fake *fake);
 
-/* A machine made from `topo` by numa=fake=text; text may end in ",split": CPUs are dealt out to the fake nodes. */
-int topo_fake_apply(const struct mc_topology *topo, const char *text, struct mc_topology **out, struct mc_error *error);
+/* A machine made from `topo` by numa=fake=text; text may end in ",split": CPUs are dealt out to the
+ * fake nodes. */
+int topo_fake_apply(const struct mc_topology *topo, const char *text, struct mc_topology **out,
+		    struct mc_error *error);
 
 #endif

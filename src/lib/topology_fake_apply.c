@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * topology_fake_apply.c - numa=fake on a machine: from the cut of its memory (topology_fake.c) to a new machine.
+ * topology_fake_apply.c - numa=fake on a machine: from the cut of its memory (topology_fake.c) to a
+ * new machine.
  *
- * CPUs as the kernel shows them: each belongs to the first emulated node of its physical one (the cpuN links), and every
- * emulated node of that physical one lists it. With ",split", our addition, they are dealt out core by core instead.
+ * CPUs as the kernel shows them: each belongs to the first emulated node of its physical one (the
+ * cpuN links), and every emulated node of that physical one lists it. With ",split", our addition,
+ * they are dealt out core by core instead.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -21,7 +23,7 @@ struct apply {
 	bool split;
 };
 
-/* ---- what is split ------------------------------------------------------------------------------------------------------- */
+/* ---- what is split --------------------------------------------------------------------------- */
 
 static int compare_blocks(const void *pa, const void *pb)
 {
@@ -37,9 +39,10 @@ static unsigned int distance_of(const void *arg, unsigned int from, unsigned int
 	return d ? d : from == to ? 10 : 20;
 }
 
-/* All ranges of all nodes by address, as blocks; ranges of one node with no other's between them make one block. */
-static int collect(const struct topo_base *base, struct topo_block **blocks, struct mc_range **ram, unsigned int *nr_blocks,
-		   unsigned int *nr_ram)
+/* All ranges of all nodes by address, as blocks; ranges of one node with no other's between them
+ * make one block. */
+static int collect(const struct topo_base *base, struct topo_block **blocks, struct mc_range **ram,
+		   unsigned int *nr_blocks, unsigned int *nr_ram)
 {
 	unsigned int n = 0, kept = 0;
 
@@ -52,8 +55,9 @@ static int collect(const struct topo_base *base, struct topo_block **blocks, str
 	n = 0;
 	for (unsigned int i = 0; i < base->nr_nodes; i++)
 		for (unsigned int k = 0; k < base->node[i].nr_ranges; k++)
-			(*blocks)[n++] = (struct topo_block){ base->node[i].ranges[k].start, base->node[i].ranges[k].end,
-							      base->node[i].id };
+			(*blocks)[n++] =
+				(struct topo_block){base->node[i].ranges[k].start,
+						    base->node[i].ranges[k].end, base->node[i].id};
 	qsort(*blocks, n, sizeof(**blocks), compare_blocks);
 	for (unsigned int i = 0; i < n; i++)
 		(*ram)[i] = (struct mc_range){ (*blocks)[i].start, (*blocks)[i].end };
@@ -61,7 +65,8 @@ static int collect(const struct topo_base *base, struct topo_block **blocks, str
 	for (unsigned int i = 0; i < n; i++) {
 		struct topo_block *last = kept ? &(*blocks)[kept - 1] : NULL, *next = &(*blocks)[i];
 
-		/* Zones of emulated or interleaved nodes may overlap: memory belongs to one node. */
+		/* Zones of emulated or interleaved nodes may overlap: memory belongs to one node.
+		 */
 		if (last && next->start < last->end)
 			next->start = last->end;
 		if (next->start >= next->end)
@@ -75,7 +80,8 @@ static int collect(const struct topo_base *base, struct topo_block **blocks, str
 	return 0;
 }
 
-static int cut(const struct mc_topology *topo, const char *text, struct topo_fake *fake, struct mc_error *error)
+static int cut(const struct mc_topology *topo, const char *text, struct topo_fake *fake,
+	       struct mc_error *error)
 {
 	const struct topo_base *base = topo->base;
 	struct topo_fake_in in = {
@@ -103,7 +109,7 @@ static int cut(const struct mc_topology *topo, const char *text, struct topo_fak
 	return rc;
 }
 
-/* ---- CPUs ---------------------------------------------------------------------------------------------------------------- */
+/* ---- CPUs ------------------------------------------------------------------------------------ */
 
 static unsigned int first_fake(const struct topo_fake *fake, unsigned int phys)
 {
@@ -151,7 +157,8 @@ static int copy_cpus(struct apply *a)
 	return rc;
 }
 
-/* Deals out the CPUs of each physical node: emulated node k of n gets the k-th share of its cores. */
+/* Deals out the CPUs of each physical node: emulated node k of n gets the k-th share of its cores.
+ */
 static int deal_cpus(struct apply *a, unsigned int *node_of)
 {
 	struct mc_cpumask *done = mc_cpumask_alloc_bits(a->old->nr_cpu_ids);
@@ -172,7 +179,8 @@ static int deal_cpus(struct apply *a, unsigned int *node_of)
 			mc_for_each_cpu(cpu, a->old->possible) {
 				uint32_t core = a->old->cpu[cpu].sibling[MC_LEVEL_CORE];
 
-				if (a->old->cpu[cpu].ids.node != phys->id || mc_cpumask_test(done, cpu))
+				if (a->old->cpu[cpu].ids.node != phys->id ||
+				    mc_cpumask_test(done, cpu))
 					continue;
 				mc_cpumask_set(done, cpu);
 				if (core != TOPO_NO_MASK)
@@ -195,8 +203,10 @@ static int deal_cpus(struct apply *a, unsigned int *node_of)
 	return rc;
 }
 
-/* The set of CPUs for which `test` holds: those of emulated node `id`, or (whole) of its physical node. */
-static uint32_t cpus_of(const struct apply *a, const unsigned int *node_of, unsigned int id, bool whole, struct mc_cpumask *scratch)
+/* The set of CPUs for which `test` holds: those of emulated node `id`, or (whole) of its physical
+ * node. */
+static uint32_t cpus_of(const struct apply *a, const unsigned int *node_of, unsigned int id,
+			bool whole, struct mc_cpumask *scratch)
 {
 	unsigned int cpu;
 
@@ -255,8 +265,8 @@ linked:
 	return rc;
 }
 
-/* The state is set for the nodes that list the boot CPU while it is the only one up, and then for the own node of each CPU
- * that comes up: so it misses nodes that only list later ones. */
+/* The state is set for the nodes that list the boot CPU while it is the only one up, and then for
+ * the own node of each CPU that comes up: so it misses nodes that only list later ones. */
 static void set_has_cpu(struct apply *a)
 {
 	struct topo_base *base = a->base;
@@ -270,7 +280,7 @@ static void set_has_cpu(struct apply *a)
 			mc_cpumask_set(&base->nodes_has_cpu->m, base->cpu[cpu].ids.node);
 }
 
-/* ---- memory -------------------------------------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 static uint64_t range_bytes(const struct topo_node *node)
 {
@@ -282,10 +292,12 @@ static uint64_t range_bytes(const struct topo_node *node)
 }
 
 /* Adds what is memory of the physical node within a block. */
-static int add_memory(struct topo_node *node, const struct topo_node *phys, const struct topo_block *block)
+static int add_memory(struct topo_node *node, const struct topo_node *phys,
+		      const struct topo_block *block)
 {
 	for (unsigned int i = 0; i < phys->nr_ranges; i++) {
-		uint64_t start = phys->ranges[i].start > block->start ? phys->ranges[i].start : block->start;
+		uint64_t start =
+			phys->ranges[i].start > block->start ? phys->ranges[i].start : block->start;
 		uint64_t end = phys->ranges[i].end < block->end ? phys->ranges[i].end : block->end;
 
 		if (start < end && topo_node_add_range(node, start, end) < 0)
@@ -294,7 +306,8 @@ static int add_memory(struct topo_node *node, const struct topo_node *phys, cons
 	return 0;
 }
 
-/* The share of the physical node's usable memory that goes with its ranges: all of it, for described machines. */
+/* The share of the physical node's usable memory that goes with its ranges: all of it, for
+ * described machines. */
 static uint64_t share(uint64_t of, uint64_t part, uint64_t whole)
 {
 	return whole ? (uint64_t)((unsigned __int128)of * part / whole) / 4096 * 4096 : 0;
@@ -321,7 +334,8 @@ static int set_memory(struct apply *a)
 		node->mem_total = share(phys->mem_total, part, whole);
 		node->mem_free = share(phys->mem_free, part, whole);
 		mc_cpumask_set(&base->nodes_has_memory->m, node->id);
-		node->hugepools = calloc(phys->nr_hugepools ? phys->nr_hugepools : 1, sizeof(*node->hugepools));
+		node->hugepools = calloc(phys->nr_hugepools ? phys->nr_hugepools : 1,
+					 sizeof(*node->hugepools));
 		if (!node->hugepools)
 			return -ENOMEM;
 		node->nr_hugepools = phys->nr_hugepools;
@@ -339,13 +353,16 @@ static int set_distances(struct apply *a)
 		for (unsigned int j = 0; j < base->nr_nodes; j++) {
 			unsigned int from = base->node[i].id, to = base->node[j].id;
 
-			if (topo_set_distance(base, from, to, a->fake->distance[(size_t)from * a->fake->nr_nodes + to]) < 0)
+			if (topo_set_distance(
+				    base, from, to,
+				    a->fake->distance[(size_t)from * a->fake->nr_nodes + to]) < 0)
 				return -ENOMEM;
 		}
 	return 0;
 }
 
-int topo_fake_apply(const struct mc_topology *topo, const char *text, struct mc_topology **out, struct mc_error *error)
+int topo_fake_apply(const struct mc_topology *topo, const char *text, struct mc_topology **out,
+		    struct mc_error *error)
 {
 	static const char suffix[] = ",split";
 	struct apply a = { .topo = topo, .old = topo->base };

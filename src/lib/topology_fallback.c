@@ -2,10 +2,11 @@
 /*
  * topology_fallback.c - the order in which the kernel looks for memory on other nodes.
  *
- * The rule is that of mm/page_alloc.c (build_zonelists(), find_next_best_node()) at boot: nearest first; among equally
- * near ones lower numbers than the asking node's come last, and nodes that earlier
- * lists already named first in their distance group after the others. That last part makes the list of one node depend
- * on the lists of all nodes before it: they are all made at once, O(n^2 log n) for n nodes with memory, and kept.
+ * The rule is that of mm/page_alloc.c (build_zonelists(), find_next_best_node()) at boot: nearest
+ * first; among equally near ones lower numbers than the asking node's come last, and nodes that
+ * earlier lists already named first in their distance group after the others. That last part makes
+ * the list of one node depend on the lists of all nodes before it: they are all made at once, O(n^2
+ * log n) for n nodes with memory, and kept.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -29,10 +30,11 @@ static int compare(const void *pa, const void *pb)
 	return a->node < b->node ? -1 : a->node > b->node;
 }
 
-/* The list of `local`: the node itself when it has memory, then the others sorted by penalised distance. Returns the
- * length; `load` is by node id. A node's load changes only after it was taken, so sorting once is the kernel's loop. */
-static unsigned int build_list(const struct mc_topology *topo, unsigned int local, struct candidate *list,
-			       unsigned int *load)
+/* The list of `local`: the node itself when it has memory, then the others sorted by penalised
+ * distance. Returns the length; `load` is by node id. A node's load changes only after it was
+ * taken, so sorting once is the kernel's loop. */
+static unsigned int build_list(const struct mc_topology *topo, unsigned int local,
+			       struct candidate *list, unsigned int *load)
 {
 	const struct mc_cpumask *memory = &topo->base->nodes_has_memory->m;
 	unsigned int id, n = 0, first = 0, previous = local;
@@ -44,7 +46,8 @@ static unsigned int build_list(const struct mc_topology *topo, unsigned int loca
 	mc_for_each_cpu(id, memory) {
 		if (id == local)
 			continue;
-		/* Boot builds the lists before any CPU but the first is known to its node: see docs/design/topology.md. */
+		/* Boot builds the lists before any CPU but the first is known to its node: see
+		 * docs/design/topology.md. */
 		list[n++] = (struct candidate){
 			.node = id,
 			.distance = mc_topology_distance(topo, local, id) + (id < local),
@@ -62,13 +65,15 @@ static unsigned int build_list(const struct mc_topology *topo, unsigned int loca
 }
 
 /* Lists of nodes `first` to `last` (by rank) one after the other; NULL when memory is short. */
-static unsigned int *build_lists(const struct mc_topology *topo, unsigned int first, unsigned int last)
+static unsigned int *build_lists(const struct mc_topology *topo, unsigned int first,
+				 unsigned int last)
 {
 	const struct topo_base *base = topo->base;
 	unsigned int with_memory = mc_cpumask_weight(&base->nodes_has_memory->m);
 	struct candidate *list = malloc((base->nr_nodes + 1) * sizeof(*list));
 	unsigned int *load = calloc(base->nr_node_ids, sizeof(*load));
-	unsigned int *lists = malloc(((size_t)(last - first + 1) * with_memory + 1) * sizeof(*lists));
+	unsigned int *lists =
+		malloc(((size_t)(last - first + 1) * with_memory + 1) * sizeof(*lists));
 
 	for (unsigned int i = 0; list && load && lists && i <= last; i++) {
 		build_list(topo, base->node[i].id, list, load);
@@ -84,7 +89,8 @@ static unsigned int *build_lists(const struct mc_topology *topo, unsigned int fi
 	return lists;
 }
 
-/* The kept lists of all nodes; threads that ask at once all make the same ones, and one set is kept. */
+/* The kept lists of all nodes; threads that ask at once all make the same ones, and one set is
+ * kept. */
 static const unsigned int *all_lists(const struct mc_topology *topo)
 {
 	unsigned int *all = atomic_load(&topo->base->fallback), *none = NULL;
@@ -99,7 +105,8 @@ static const unsigned int *all_lists(const struct mc_topology *topo)
 	return all;
 }
 
-unsigned int mc_topology_fallback(const struct mc_topology *topo, unsigned int node, unsigned int *order, unsigned int max)
+unsigned int mc_topology_fallback(const struct mc_topology *topo, unsigned int node,
+				  unsigned int *order, unsigned int max)
 {
 	const struct topo_base *base = topo->base;
 	unsigned int n = mc_cpumask_weight(&base->nodes_has_memory->m), rank;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * topology_files.c - a recording in memory: a sorted list of the files, folders and links below its sys/ and proc/.
+ * topology_files.c - a recording in memory: a sorted list of the files, folders and links below its
+ * sys/ and proc/.
  *
- * Filled by topology_files_dir.c or topology_files_tar.c through topo_files_add(), sealed once, then read only. Everything
- * that comes in is hostile: paths, sizes, links. Nothing is ever written anywhere, and links are only followed here, in
- * memory, never by the file system.
+ * Filled by topology_files_dir.c or topology_files_tar.c through topo_files_add(), sealed once,
+ * then read only. Everything that comes in is hostile: paths, sizes, links. Nothing is ever written
+ * anywhere, and links are only followed here, in memory, never by the file system.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -45,14 +46,16 @@ struct topo_files *topo_files_new(const char *name)
 	return files;
 }
 
-/* ---- taking in ---------------------------------------------------------------------------------------------------------- */
+/* ---- taking in ------------------------------------------------------------------------------- */
 
-int topo_files_charge(struct topo_files *files, uint64_t bytes, const char *path, struct mc_error *error)
+int topo_files_charge(struct topo_files *files, uint64_t bytes, const char *path,
+		      struct mc_error *error)
 {
 	if (bytes > TOPO_MAX_FILE_BYTES || files->bytes + bytes > TOPO_MAX_FILE_BYTES)
-		return mc_fail(error, EFBIG,
-			       "reading machine: %.150s: %.200s: more than 256 MiB; keep only sys/ and proc/ of one machine",
-			       files->name, path);
+		return mc_fail(
+			error, EFBIG,
+			"reading machine: %.150s: %.200s: more than 256 MiB; keep only sys/ and proc/ of one machine",
+			files->name, path);
 	files->bytes += bytes;
 	return 0;
 }
@@ -71,19 +74,24 @@ bool topo_files_wanted(const char *path)
 	return is_root(path) || (slash && is_root(slash + 1));
 }
 
-int topo_files_clean(struct topo_files *files, const char *path, char *clean, size_t size, struct mc_error *error)
+int topo_files_clean(struct topo_files *files, const char *path, char *clean, size_t size,
+		     struct mc_error *error)
 {
 	size_t n = 0;
 
 	if (*path == '/')
-		return mc_fail(error, EINVAL, "reading machine: %.150s: %.200s: an absolute path; paths of a recording are relative",
-			       files->name, path);
+		return mc_fail(
+			error, EINVAL,
+			"reading machine: %.150s: %.200s: an absolute path; paths of a recording are relative",
+			files->name, path);
 	while (*path) {
 		size_t len = strcspn(path, "/");
 
 		if (len == 2 && !memcmp(path, "..", 2))
-			return mc_fail(error, EINVAL, "reading machine: %.150s: a path with '..' leads out of the recording",
-				       files->name);
+			return mc_fail(
+				error, EINVAL,
+				"reading machine: %.150s: a path with '..' leads out of the recording",
+				files->name);
 		if (len && !(len == 1 && *path == '.')) {
 			if (n + len + 2 > size)
 				return mc_fail(error, ENAMETOOLONG, "reading machine: %.150s: %.80s...: path too long",
@@ -100,7 +108,8 @@ int topo_files_clean(struct topo_files *files, const char *path, char *clean, si
 	return 0;
 }
 
-int topo_files_add(struct topo_files *files, const char *path, char type, char *data, size_t len, struct mc_error *error)
+int topo_files_add(struct topo_files *files, const char *path, char type, char *data, size_t len,
+		   struct mc_error *error)
 {
 	struct topo_file *list;
 	int rc = topo_files_charge(files, strlen(path) + sizeof(*list), path, error);
@@ -108,8 +117,10 @@ int topo_files_add(struct topo_files *files, const char *path, char type, char *
 	if (rc < 0)
 		goto drop;
 	if (files->nr >= TOPO_MAX_FILES) {
-		rc = mc_fail(error, EFBIG, "reading machine: %.150s: more than %u files; keep only sys/ and proc/ of one machine",
-			     files->name, TOPO_MAX_FILES);
+		rc = mc_fail(
+			error, EFBIG,
+			"reading machine: %.150s: more than %u files; keep only sys/ and proc/ of one machine",
+			files->name, TOPO_MAX_FILES);
 		goto drop;
 	}
 	if (files->nr == files->room) {
@@ -140,9 +151,10 @@ drop:
 	return rc;
 }
 
-/* ---- sealing -------------------------------------------------------------------------------------------------------------- */
+/* ---- sealing --------------------------------------------------------------------------------- */
 
-/* Orders paths so that a folder is followed by everything below it: '/' before all other characters. */
+/* Orders paths so that a folder is followed by everything below it: '/' before all other
+ * characters. */
 static int compare_paths(const char *a, const char *b)
 {
 	while (*a && *a == *b) {
@@ -168,7 +180,8 @@ static int compare_files(const void *pa, const void *pb)
 	return a->order < b->order ? -1 : a->order > b->order;
 }
 
-/* Where sys/ and proc/ lie: at the top, or in one folder. Length of the prefix to cut off, or -errno. */
+/* Where sys/ and proc/ lie: at the top, or in one folder. Length of the prefix to cut off, or
+ * -errno. */
 static int find_prefix(const struct topo_files *files, const char **prefix, struct mc_error *error)
 {
 	size_t len = 0;
@@ -183,9 +196,10 @@ static int find_prefix(const struct topo_files *files, const char **prefix, stru
 		if (!slash || !is_root(slash + 1))
 			continue;
 		if (*prefix && ((size_t)(slash + 1 - path) != len || memcmp(*prefix, path, len)))
-			return mc_fail(error, EINVAL,
-				       "reading machine: %.150s: holds more than one machine (%.*s and %.*s); name one folder",
-				       files->name, (int)len - 1, *prefix, (int)(slash - path), path);
+			return mc_fail(
+				error, EINVAL,
+				"reading machine: %.150s: holds more than one machine (%.*s and %.*s); name one folder",
+				files->name, (int)len - 1, *prefix, (int)(slash - path), path);
 		*prefix = path;
 		len = (size_t)(slash + 1 - path);
 	}
@@ -283,8 +297,10 @@ static int add_parents(struct topo_files *files, struct mc_error *error)
 			if (path[k] != before[k])
 				break;
 		}
-		/* The entry before shares the folders up to `common`; in path order the others can't be elsewhere. */
-		for (const char *s = path + common + 1; rc == 0 && (s = strchr(s, '/')) != NULL; s++) {
+		/* The entry before shares the folders up to `common`; in path order the others
+		 * can't be elsewhere. */
+		for (const char *s = path + common + 1; rc == 0 && (s = strchr(s, '/')) != NULL;
+		     s++) {
 			char *parent = strndup(path, (size_t)(s - path));
 
 			if (parent && !strcmp(parent, before)) {
@@ -300,10 +316,10 @@ static int add_parents(struct topo_files *files, struct mc_error *error)
 	return rc;
 }
 
-/* ---- links ---------------------------------------------------------------------------------------------------------------- */
+/* ---- links ----------------------------------------------------------------------------------- */
 
-/* Follows `target` from the folder of `path` (cut at its last '/') into `out`: lexically, as sysfs links have no links in
- * their own way. False when it leads out of the recording. */
+/* Follows `target` from the folder of `path` (cut at its last '/') into `out`: lexically, as sysfs
+ * links have no links in their own way. False when it leads out of the recording. */
 static bool link_target(const char *path, const char *target, char *out, size_t size)
 {
 	size_t n = *target == '/' ? 0 : (size_t)(strrchr(path, '/') - path);
@@ -342,13 +358,15 @@ static int check_links(const struct topo_files *files, struct mc_error *error)
 
 		for (unsigned int hops = 0; f && f->type == 'l'; hops++) {
 			if (hops == 16)
-				return mc_fail(error, ELOOP, "reading machine: %.150s: %.200s: a loop of links", files->name,
-					       files->file[i].path);
+				return mc_fail(error, ELOOP,
+					       "reading machine: %.150s: %.200s: a loop of links",
+					       files->name, files->file[i].path);
 			snprintf(here, sizeof(here), "%s", f->path);
 			if (!link_target(here, f->data, there, sizeof(there)))
-				return mc_fail(error, EINVAL,
-					       "reading machine: %.150s: %.200s: a link that leads out of the recording",
-					       files->name, files->file[i].path);
+				return mc_fail(
+					error, EINVAL,
+					"reading machine: %.150s: %.200s: a link that leads out of the recording",
+					files->name, files->file[i].path);
 			f = find(files, there);
 		}
 	}
@@ -377,7 +395,7 @@ int topo_files_seal(struct topo_files *files, struct mc_error *error)
 	return rc;
 }
 
-/* ---- asking ---------------------------------------------------------------------------------------------------------------- */
+/* ---- asking ---------------------------------------------------------------------------------- */
 
 const struct topo_file *topo_files_find(const struct topo_files *files, const char *path)
 {
@@ -389,7 +407,8 @@ const struct topo_file *topo_files_find(const struct topo_files *files, const ch
 	return f;
 }
 
-int topo_files_list(const struct topo_files *files, const char *dir, int (*fn)(void *arg, const char *name), void *arg)
+int topo_files_list(const struct topo_files *files, const char *dir,
+		    int (*fn)(void *arg, const char *name), void *arg)
 {
 	const struct topo_file *f = topo_files_find(files, dir);
 	size_t len;
@@ -452,7 +471,9 @@ const char *mc_topology_file(const struct mc_topology *topo, const char *path, s
 }
 
 int mc_topology_files(const struct mc_topology *topo,
-		      int (*fn)(void *arg, const char *path, char type, const char *data, size_t len), void *arg)
+		      int (*fn)(void *arg, const char *path, char type, const char *data,
+				size_t len),
+		      void *arg)
 {
 	const struct topo_files *files = topo->base->files;
 

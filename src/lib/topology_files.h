@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* topology_files.h - the recording in memory: shared by topology_files*.c and the reader of machines. */
+/* topology_files.h - the recording in memory: shared by topology_files*.c and the reader of
+ * machines. */
 #ifndef MC_TOPOLOGY_FILES_H
 #define MC_TOPOLOGY_FILES_H
 
@@ -34,22 +35,27 @@ struct topo_files *topo_files_new(const char *name);
 /* Is "X/sys/..." or "sys/..." (proc alike)? Others are skipped unread. */
 bool topo_files_wanted(const char *path);
 /* Removes "." and double slashes; absolute paths and ".." are errors. */
-int topo_files_clean(struct topo_files *files, const char *path, char *clean, size_t size, struct mc_error *error);
+int topo_files_clean(struct topo_files *files, const char *path, char *clean, size_t size,
+		     struct mc_error *error);
 /* Counts memory that is about to be taken: -EFBIG past the bound. */
-int topo_files_charge(struct topo_files *files, uint64_t bytes, const char *path, struct mc_error *error);
+int topo_files_charge(struct topo_files *files, uint64_t bytes, const char *path,
+		      struct mc_error *error);
 /* Takes over `data` (malloc'ed), also on failure. */
-int topo_files_add(struct topo_files *files, const char *path, char type, char *data, size_t len, struct mc_error *error);
+int topo_files_add(struct topo_files *files, const char *path, char type, char *data, size_t len,
+		   struct mc_error *error);
 int topo_files_seal(struct topo_files *files, struct mc_error *error);
 int topo_files_gunzip(struct topo_files *files, struct mc_error *error);
 
 int topo_files_from_dir(const char *path, struct topo_files **files, struct mc_error *error);
 int topo_files_from_tar(const char *path, struct topo_files **files, struct mc_error *error);
 /* The same for an archive in memory (tests and fuzzing). */
-int topo_files_from_memory(const void *data, size_t len, struct topo_files **files, struct mc_error *error);
+int topo_files_from_memory(const void *data, size_t len, struct topo_files **files,
+			   struct mc_error *error);
 
 /* Follows links; NULL when there is no such entry. */
 const struct topo_file *topo_files_find(const struct topo_files *files, const char *path);
 /* Names in a folder; stops when fn returns non-zero. -ENOENT: no such folder. */
-int topo_files_list(const struct topo_files *files, const char *dir, int (*fn)(void *arg, const char *name), void *arg);
+int topo_files_list(const struct topo_files *files, const char *dir,
+		    int (*fn)(void *arg, const char *name), void *arg);
 
 #endif

@@ -2,8 +2,9 @@
 /*
  * topology_files_dir.c - recordings in folders.
  *
- * Nothing is followed: links are read as links, files opened with O_NOFOLLOW below the folder that was listed, and only
- * regular files are opened at all (a pipe or device in a recording must neither block nor act).
+ * Nothing is followed: links are read as links, files opened with O_NOFOLLOW below the folder that
+ * was listed, and only regular files are opened at all (a pipe or device in a recording must
+ * neither block nor act).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -30,11 +31,13 @@ static int problem(const struct walk *w, const char *path, int err)
 
 static int enter(struct walk *w, const char *name, const char *path)
 {
-	struct walk below = { .files = w->files, .error = w->error, .depth = w->depth + 1, .path = path };
+	struct walk below = {
+		.files = w->files, .error = w->error, .depth = w->depth + 1, .path = path};
 	int rc;
 
 	if (below.depth > MAX_DEPTH)
-		return mc_fail(w->error, ELOOP, "reading machine: %.150s: %.200s: folders too deep", w->files->name, path);
+		return mc_fail(w->error, ELOOP, "reading machine: %.150s: %.200s: folders too deep",
+			       w->files->name, path);
 	below.dir = mc_os_open_dir(w->dir, name);
 	if (below.dir < 0)
 		return below.dir == -EACCES ? 0 : problem(w, path, -below.dir);
@@ -72,8 +75,11 @@ static int visit(void *arg, const char *name, char type)
 	int rc = 0;
 
 	if ((size_t)snprintf(path, sizeof(path), "%s%s%s", w->path, *w->path ? "/" : "", name) >= sizeof(path))
-		return mc_fail(w->error, ENAMETOOLONG, "reading machine: %.150s: %.80s...: path too long", w->files->name, w->path);
-	/* The machine is at the top or one folder down: look into every folder there, deeper only below sys and proc. */
+		return mc_fail(w->error, ENAMETOOLONG,
+			       "reading machine: %.150s: %.80s...: path too long", w->files->name,
+			       w->path);
+	/* The machine is at the top or one folder down: look into every folder there, deeper only
+	 * below sys and proc. */
 	if (!topo_files_wanted(path))
 		return type == 'd' && w->depth == 0 ? enter(w, name, path) : 0;
 	switch (type) {
@@ -84,7 +90,8 @@ static int visit(void *arg, const char *name, char type)
 		rc = mc_os_read_link(w->dir, name, target, sizeof(target));
 		if (rc < 0)
 			return problem(w, path, -rc);
-		return topo_files_add(w->files, path, 'l', strdup(target), strlen(target), w->error);
+		return topo_files_add(w->files, path, 'l', strdup(target), strlen(target),
+				      w->error);
 	case 'f':
 		return take_file(w, name, path);
 	default:

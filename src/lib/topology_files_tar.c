@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * topology_files_tar.c - recordings in tar archives of any compression that libarchive knows, and gzipped files in them.
+ * topology_files_tar.c - recordings in tar archives of any compression that libarchive knows, and
+ * gzipped files in them.
  *
- * Entries are read into memory one by one; libarchive is never asked to write anything to the file system.
+ * Entries are read into memory one by one; libarchive is never asked to write anything to the file
+ * system.
  */
 #include <archive.h>
 #include <archive_entry.h>
@@ -13,9 +15,10 @@
 
 #define BLOCK 65536
 
-/* Reads the rest of an entry. `promised` is what its header says, or 0 when that is not known (gzip). */
-static int read_data(struct topo_files *files, struct archive *a, const char *path, uint64_t promised, char **data,
-		     size_t *len, struct mc_error *error)
+/* Reads the rest of an entry. `promised` is what its header says, or 0 when that is not known
+ * (gzip). */
+static int read_data(struct topo_files *files, struct archive *a, const char *path,
+		     uint64_t promised, char **data, size_t *len, struct mc_error *error)
 {
 	size_t have = 0, room = promised && promised < BLOCK ? (size_t)promised : BLOCK;
 	char *buf = malloc(room + 1), *bigger;
@@ -25,8 +28,11 @@ static int read_data(struct topo_files *files, struct archive *a, const char *pa
 		ssize_t n = archive_read_data(a, buf + have, room - have);
 
 		if (n < 0) {
-			rc = mc_fail(error, EINVAL, "reading machine: %.150s: %.200s: %s; is it cut or damaged?", files->name, path,
-				     archive_error_string(a) ? archive_error_string(a) : "unreadable");
+			rc = mc_fail(error, EINVAL,
+				     "reading machine: %.150s: %.200s: %s; is it cut or damaged?",
+				     files->name, path,
+				     archive_error_string(a) ? archive_error_string(a)
+							     : "unreadable");
 			break;
 		}
 		if (n == 0)
@@ -59,7 +65,8 @@ static int read_data(struct topo_files *files, struct archive *a, const char *pa
 	return 0;
 }
 
-static int add_hard_link(struct topo_files *files, const char *path, const char *target, struct mc_error *error)
+static int add_hard_link(struct topo_files *files, const char *path, const char *target,
+			 struct mc_error *error)
 {
 	char clean[TOPO_MAX_PATH];
 	int rc = topo_files_clean(files, target, clean, sizeof(clean), error);
@@ -85,11 +92,14 @@ static int add_hard_link(struct topo_files *files, const char *path, const char 
 		}
 		return rc;
 	}
-	return mc_fail(error, EINVAL, "reading machine: %.150s: %.150s: a hard link to %.100s, which is no file before it",
-		       files->name, path, clean);
+	return mc_fail(
+		error, EINVAL,
+		"reading machine: %.150s: %.150s: a hard link to %.100s, which is no file before it",
+		files->name, path, clean);
 }
 
-static int add_entry(struct topo_files *files, struct archive *a, struct archive_entry *entry, struct mc_error *error)
+static int add_entry(struct topo_files *files, struct archive *a, struct archive_entry *entry,
+		     struct mc_error *error)
 {
 	const char *raw = archive_entry_pathname(entry), *hard = archive_entry_hardlink(entry);
 	char path[TOPO_MAX_PATH];
@@ -115,8 +125,9 @@ static int add_entry(struct topo_files *files, struct archive *a, struct archive
 	case AE_IFLNK:
 		data = archive_entry_symlink(entry) ? strdup(archive_entry_symlink(entry)) : NULL;
 		if (!data)
-			return mc_fail(error, EINVAL, "reading machine: %.150s: %.200s: a link that can't be read", files->name,
-				       path);
+			return mc_fail(error, EINVAL,
+				       "reading machine: %.150s: %.200s: a link that can't be read",
+				       files->name, path);
 		return topo_files_add(files, path, 'l', data, strlen(data), error);
 	case AE_IFREG:
 		rc = read_data(files, a, path, size, &data, &len, error);
@@ -138,11 +149,17 @@ static int read_archive(struct topo_files *files, struct archive *a, struct mc_e
 		if (status == ARCHIVE_EOF)
 			break;
 		if (status != ARCHIVE_OK && status != ARCHIVE_WARN)
-			return mc_fail(error, EINVAL, "reading machine: %.150s: %s; is it a tar archive, whole and undamaged?",
-				       files->name, archive_error_string(a) ? archive_error_string(a) : "unreadable");
-		if (++entries > 2 * TOPO_MAX_FILES || archive_filter_bytes(a, 0) > (int64_t)TOPO_MAX_ARCHIVE_BYTES)
-			return mc_fail(error, EFBIG, "reading machine: %.150s: archive too large; keep only sys/ and proc/ of one machine",
-				       files->name);
+			return mc_fail(
+				error, EINVAL,
+				"reading machine: %.150s: %s; is it a tar archive, whole and undamaged?",
+				files->name,
+				archive_error_string(a) ? archive_error_string(a) : "unreadable");
+		if (++entries > 2 * TOPO_MAX_FILES ||
+		    archive_filter_bytes(a, 0) > (int64_t)TOPO_MAX_ARCHIVE_BYTES)
+			return mc_fail(
+				error, EFBIG,
+				"reading machine: %.150s: archive too large; keep only sys/ and proc/ of one machine",
+				files->name);
 		rc = add_entry(files, a, entry, error);
 	}
 	return rc;
@@ -159,7 +176,8 @@ static struct archive *open_archive(void)
 	return a;
 }
 
-static int finish(struct archive *a, int status, const char *name, struct topo_files **out, struct mc_error *error)
+static int finish(struct archive *a, int status, const char *name, struct topo_files **out,
+		  struct mc_error *error)
 {
 	struct topo_files *files = topo_files_new(name);
 	int rc;
@@ -167,7 +185,8 @@ static int finish(struct archive *a, int status, const char *name, struct topo_f
 	if (!files)
 		rc = mc_fail(error, ENOMEM, "reading machine: %.150s: out of memory", name);
 	else if (status != ARCHIVE_OK)
-		rc = mc_fail(error, archive_errno(a) > 0 ? archive_errno(a) : EINVAL, "reading machine: %.150s: %s", name,
+		rc = mc_fail(error, archive_errno(a) > 0 ? archive_errno(a) : EINVAL,
+			     "reading machine: %.150s: %s", name,
 			     archive_error_string(a) ? archive_error_string(a) : "can't be opened");
 	else
 		rc = read_archive(files, a, error);
@@ -190,7 +209,8 @@ int topo_files_from_tar(const char *path, struct topo_files **files, struct mc_e
 	return finish(a, archive_read_open_filename(a, path, BLOCK), path, files, error);
 }
 
-int topo_files_from_memory(const void *data, size_t len, struct topo_files **files, struct mc_error *error)
+int topo_files_from_memory(const void *data, size_t len, struct topo_files **files,
+			   struct mc_error *error)
 {
 	struct archive *a = open_archive();
 
@@ -199,7 +219,7 @@ int topo_files_from_memory(const void *data, size_t len, struct topo_files **fil
 	return finish(a, archive_read_open_memory(a, data, len), "archive", files, error);
 }
 
-/* ---- X.gz -------------------------------------------------------------------------------------------------------------------- */
+/* ---- X.gz ------------------------------------------------------------------------------------ */
 
 static int gunzip(struct topo_files *files, struct topo_file *f, struct mc_error *error)
 {
@@ -214,9 +234,11 @@ static int gunzip(struct topo_files *files, struct topo_file *f, struct mc_error
 	archive_read_support_filter_gzip(a);
 	archive_read_support_format_raw(a);
 	if (archive_read_open_memory(a, f->data, f->len) != ARCHIVE_OK ||
-	    archive_read_next_header(a, &entry) != ARCHIVE_OK || archive_filter_code(a, 0) != ARCHIVE_FILTER_GZIP)
-		rc = mc_fail(error, EINVAL, "reading machine: %.150s: %.200s: not gzipped; is it cut or damaged?", files->name,
-			     f->path);
+	    archive_read_next_header(a, &entry) != ARCHIVE_OK ||
+	    archive_filter_code(a, 0) != ARCHIVE_FILTER_GZIP)
+		rc = mc_fail(error, EINVAL,
+			     "reading machine: %.150s: %.200s: not gzipped; is it cut or damaged?",
+			     files->name, f->path);
 	else
 		rc = read_data(files, a, f->path, 0, &data, &len, error);
 	archive_read_free(a);
@@ -240,7 +262,8 @@ int topo_files_gunzip(struct topo_files *files, struct mc_error *error)
 
 		if (f->type != 'f' || len < 4 || strcmp(f->path + len - 3, ".gz"))
 			continue;
-		for (size_t k = i; k-- > 0 && !strncmp(files->file[k].path, f->path, len - 3) && !plain;)
+		for (size_t k = i;
+		     k-- > 0 && !strncmp(files->file[k].path, f->path, len - 3) && !plain;)
 			plain = !files->file[k].path[len - 3];
 		rc = plain ? 0 : gunzip(files, f, error);
 		if (rc < 0)

@@ -2,8 +2,9 @@
 /*
  * topology_machine.c - from what was said about a machine (struct mc_machine) to the machine.
  *
- * The base is this host, a preset or a recording. Options that change its shape (--smp, --nodes, --numa node) make a new
- * machine of which the base gives what was not said: memory, number of nodes, caches, architecture. numa=fake and
+ * The base is this host, a preset or a recording. Options that change its shape (--smp, --nodes,
+ * --numa node) make a new machine of which the base gives what was not said: memory, number of
+ * nodes, caches, architecture. numa=fake and
  * --offline then work on the result.
  */
 #include <errno.h>
@@ -30,7 +31,7 @@ void mc_machine_free(struct mc_machine *machine)
 	free(machine);
 }
 
-/* ---- nodes ------------------------------------------------------------------------------------------------------------ */
+/* ---- nodes ----------------------------------------------------------------------------------- */
 
 static int even_nodes(struct topo_spec *spec, unsigned int n)
 {
@@ -114,21 +115,25 @@ static int check_memory(const struct mc_machine *m, struct topo_spec *spec, stru
 	for (unsigned int i = 0; i < spec->nr_nodes; i++) {
 		given |= spec->node[i].has_mem;
 		if (__builtin_add_overflow(sum, spec->node[i].mem, &sum) || sum > 1ull << 60)
-			return mc_fail(error, ERANGE, "--numa node: more than 1E of memory; that is the most a machine may have");
+			return mc_fail(
+				error, ERANGE,
+				"--numa node: more than 1E of memory; that is the most a machine may have");
 	}
 	if (!given)
 		return 0;
 	if (!sum)
 		return mc_fail(error, EINVAL, "--numa node: no node has memory; give one mem=");
 	if (m->mem && m->mem != sum)
-		return mc_fail(error, EINVAL,
-			       "--mem: %llu bytes, but the nodes' mem= add up to %llu; leave --mem out or make them equal",
-			       (unsigned long long)m->mem, (unsigned long long)sum);
+		return mc_fail(
+			error, EINVAL,
+			"--mem: %llu bytes, but the nodes' mem= add up to %llu; leave --mem out or make them equal",
+			(unsigned long long)m->mem, (unsigned long long)sum);
 	spec->mem = sum;
 	return 0;
 }
 
-static int explicit_nodes(const struct mc_machine *m, struct topo_spec *spec, struct mc_error *error)
+static int explicit_nodes(const struct mc_machine *m, struct topo_spec *spec,
+			  struct mc_error *error)
 {
 	int rc;
 
@@ -149,7 +154,8 @@ static int explicit_nodes(const struct mc_machine *m, struct topo_spec *spec, st
 	return rc < 0 ? rc : check_memory(m, spec, error);
 }
 
-/* Scales what each node has to a new total; the last node with memory takes what rounding leaves. */
+/* Scales what each node has to a new total; the last node with memory takes what rounding leaves.
+ */
 static void scale_memory(struct topo_spec *spec, uint64_t total)
 {
 	uint64_t left = total, old = spec->mem;
@@ -191,19 +197,21 @@ static int add_distances(const struct mc_machine *m, struct topo_spec *spec, str
 		return mc_fail(error, ENOMEM, "--numa dist: out of memory");
 	spec->dist = list;
 	for (unsigned int i = 0; i < m->nr_dists; i++) {
-		unsigned int missing = !spec_has_node(spec, m->dist[i].src) ? m->dist[i].src : m->dist[i].dst;
+		unsigned int missing =
+			!spec_has_node(spec, m->dist[i].src) ? m->dist[i].src : m->dist[i].dst;
 
 		if (!spec_has_node(spec, missing))
 			return mc_fail(error, EINVAL, "--numa dist: src=%u,dst=%u: the machine has no node %u",
 				       m->dist[i].src, m->dist[i].dst, missing);
-		list[spec->nr_dists++] = (struct topo_spec_dist){ m->dist[i].dst, m->dist[i].src, m->dist[i].val };
+		list[spec->nr_dists++] =
+			(struct topo_spec_dist){m->dist[i].dst, m->dist[i].src, m->dist[i].val};
 	}
 	for (unsigned int i = 0; i < m->nr_dists; i++)
 		list[spec->nr_dists++] = m->dist[i];
 	return 0;
 }
 
-/* ---- putting it together ------------------------------------------------------------------------------------------------ */
+/* ---- putting it together --------------------------------------------------------------------- */
 
 static bool changes_shape(const struct mc_machine *m)
 {
@@ -234,8 +242,10 @@ static int apply_options(const struct mc_machine *m, struct topo_spec *spec, str
 	else if (rc == 0 && m->nodes && even_nodes(spec, m->nodes) < 0)
 		rc = mc_fail(error, ENOMEM, "--nodes: %u: out of memory", m->nodes);
 	if (rc == 0 && spec->mem / spec->nr_nodes < 1 << 20 && !spec->node[0].has_mem)
-		rc = mc_fail(error, EINVAL, "--nodes: %u nodes of %llu bytes together: less than 1 MiB each; give more --mem",
-			     spec->nr_nodes, (unsigned long long)spec->mem);
+		rc = mc_fail(
+			error, EINVAL,
+			"--nodes: %u nodes of %llu bytes together: less than 1 MiB each; give more --mem",
+			spec->nr_nodes, (unsigned long long)spec->mem);
 	if (spec->kernel_max < spec->maxcpus - 1)
 		spec->kernel_max = spec->maxcpus <= 8192 ? 8191 : TOPO_MAX_CPUS - 1;
 	return rc < 0 ? rc : add_distances(m, spec, error);
@@ -254,7 +264,8 @@ static int build_spec(const struct mc_machine *m, struct topo_spec *spec, struct
 	return rc;
 }
 
-static int build_shape(const struct mc_machine *m, struct mc_topology **topo, struct mc_error *error)
+static int build_shape(const struct mc_machine *m, struct mc_topology **topo,
+		       struct mc_error *error)
 {
 	const struct topo_preset *preset = m->base ? topo_preset_find(m->base) : NULL;
 	struct mc_topology *from = NULL;
@@ -286,18 +297,21 @@ static int take_offline(const char *list, struct mc_topology **topo, struct mc_e
 {
 	struct mc_topology *old = *topo, *new;
 	unsigned int n = mc_topology_nr_cpu_ids(old);
-	struct mc_cpumask *wide = mc_cpumask_alloc_bits(TOPO_MAX_CPUS), *online = mc_cpumask_alloc_bits(n);
+	struct mc_cpumask *wide = mc_cpumask_alloc_bits(TOPO_MAX_CPUS),
+			  *online = mc_cpumask_alloc_bits(n);
 	int rc = wide && online ? 0 : mc_fail(error, ENOMEM, "--offline: out of memory");
 
 	if (rc == 0 && mc_cpulist_parse(wide, list, NULL) < 0)
 		rc = mc_fail(error, EINVAL, "--offline: %.200s: not a list of CPUs", list);
 	if (rc == 0 && !mc_cpumask_empty(wide) &&
-	    (mc_cpumask_last(wide) >= n || !mc_cpumask_test(mc_topology_present(old), mc_cpumask_last(wide))))
+	    (mc_cpumask_last(wide) >= n ||
+	     !mc_cpumask_test(mc_topology_present(old), mc_cpumask_last(wide))))
 		rc = mc_fail(error, ERANGE, "--offline: %.200s: CPU %u: the machine has CPUs 0-%u", list,
 			     mc_cpumask_last(wide), mc_cpumask_last(mc_topology_present(old)));
 	if (rc == 0) {
 		mc_cpumask_copy(online, mc_topology_online(old));
-		for (unsigned int cpu = mc_cpumask_first(wide); cpu < wide->nbits; cpu = mc_cpumask_next((int)cpu, wide))
+		for (unsigned int cpu = mc_cpumask_first(wide); cpu < wide->nbits;
+		     cpu = mc_cpumask_next((int)cpu, wide))
 			mc_cpumask_clear(online, cpu);
 		rc = mc_topology_set_online(old, online, &new);
 		if (rc == -EINVAL)
@@ -314,7 +328,8 @@ static int take_offline(const char *list, struct mc_topology **topo, struct mc_e
 	return rc;
 }
 
-int mc_machine_build(const struct mc_machine *machine, struct mc_topology **topo, struct mc_error *error)
+int mc_machine_build(const struct mc_machine *machine, struct mc_topology **topo,
+		     struct mc_error *error)
 {
 	struct mc_topology *made;
 	int rc = build_shape(machine, &made, error);

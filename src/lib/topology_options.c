@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * topology_options.c - the words that describe a machine: QEMU's -smp, -m and -numa, the kernel's numa=.
+ * topology_options.c - the words that describe a machine: QEMU's -smp, -m and -numa, the kernel's
+ * numa=.
  *
- * mc_machine_option() checks what one option says by itself and remembers it; what options say together is checked by
- * mc_machine_build() (topology_machine.c). Nothing here depends on the host.
+ * mc_machine_option() checks what one option says by itself and remembers it; what options say
+ * together is checked by mc_machine_build() (topology_machine.c). Nothing here depends on the host.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -51,7 +52,8 @@ static bool key_is(const struct pair *p, const char *key)
 	return p->value && p->key_len == strlen(key) && !memcmp(p->key, key, p->key_len);
 }
 
-static int parse_number(const struct words *w, const char *text, size_t len, unsigned int max, unsigned int *value)
+static int parse_number(const struct words *w, const char *text, size_t len, unsigned int max,
+			unsigned int *value)
 {
 	unsigned long long v;
 	char buf[24], *end;
@@ -113,7 +115,8 @@ int topo_parse_size(const char *text, size_t len, uint64_t *size)
 	return 0;
 }
 
-static int parse_memory(const struct words *w, const char *text, size_t len, bool zero, uint64_t *size)
+static int parse_memory(const struct words *w, const char *text, size_t len, bool zero,
+			uint64_t *size)
 {
 	int rc = topo_parse_size(text, len, size);
 
@@ -128,7 +131,7 @@ static int parse_memory(const struct words *w, const char *text, size_t len, boo
 	return 0;
 }
 
-/* ---- --smp ------------------------------------------------------------------------------------------------------------ */
+/* ---- --smp ----------------------------------------------------------------------------------- */
 
 static int parse_smp(struct mc_machine *m, struct words *w)
 {
@@ -197,18 +200,22 @@ int topo_smp_complete(const struct topo_smp *given, struct topo_spec *spec, stru
 		sockets = (unsigned int)(maxcpus / ((uint64_t)dies * clusters * cores * threads));
 	}
 	if (!threads)
-		threads = (unsigned int)(maxcpus / ((unsigned __int128)sockets * dies * clusters * cores));
-	if (__builtin_mul_overflow((uint64_t)sockets * dies, (uint64_t)clusters * cores, &product) ||
+		threads = (unsigned int)(maxcpus /
+					 ((unsigned __int128)sockets * dies * clusters * cores));
+	if (__builtin_mul_overflow((uint64_t)sockets * dies, (uint64_t)clusters * cores,
+				   &product) ||
 	    __builtin_mul_overflow(product, threads, &product) || product > TOPO_MAX_CPUS)
 		return mc_fail(error, ERANGE, "--smp: more than %u CPUs; that is the most a machine may have",
 			       TOPO_MAX_CPUS);
 	maxcpus = maxcpus ? maxcpus : (unsigned int)product;
 	cpus = cpus ? cpus : maxcpus;
 	if (product != maxcpus)
-		return mc_fail(error, EINVAL,
-			       "--smp: sockets (%u) * dies (%u) * clusters (%u) * cores (%u) * threads (%u) is not %s (%u); "
-			       "give numbers whose product is that",
-			       sockets, dies, clusters, cores, threads, given->maxcpus ? "maxcpus" : "cpus", maxcpus);
+		return mc_fail(
+			error, EINVAL,
+			"--smp: sockets (%u) * dies (%u) * clusters (%u) * cores (%u) * threads (%u) is not %s (%u); "
+			"give numbers whose product is that",
+			sockets, dies, clusters, cores, threads,
+			given->maxcpus ? "maxcpus" : "cpus", maxcpus);
 	if (cpus > maxcpus)
 		return mc_fail(error, EINVAL, "--smp: %u CPUs are more than maxcpus=%u", cpus, maxcpus);
 	spec->cpus = cpus;
@@ -221,7 +228,7 @@ int topo_smp_complete(const struct topo_smp *given, struct topo_spec *spec, stru
 	return 0;
 }
 
-/* ---- --numa ----------------------------------------------------------------------------------------------------------- */
+/* ---- --numa ---------------------------------------------------------------------------------- */
 
 /* cpus=0-3 may come several times, and commas would end it: each adds a range. */
 static int parse_cpus(const struct words *w, const struct pair *p, struct mc_cpumask *cpus)
@@ -247,7 +254,8 @@ static int parse_cpus(const struct words *w, const struct pair *p, struct mc_cpu
 	return rc;
 }
 
-/* A word without '=' after cpus= goes on with its list, so that cpus=0-3,8-11 works as users write it. */
+/* A word without '=' after cpus= goes on with its list, so that cpus=0-3,8-11 works as users write
+ * it. */
 static bool continues_list(const struct pair *p, const struct pair *before)
 {
 	return !p->value && p->key_len && isdigit((unsigned char)*p->key) && before->key && key_is(before, "cpus");
@@ -354,7 +362,8 @@ static int parse_numa(struct mc_machine *m, struct words *w)
 	return fault(w, EINVAL, w->text, "expected node,... dist,... or fake=... here");
 }
 
-int mc_machine_option(struct mc_machine *machine, const char *name, const char *value, struct mc_error *error)
+int mc_machine_option(struct mc_machine *machine, const char *name, const char *value,
+		      struct mc_error *error)
 {
 	struct words w = { .option = name, .text = value, .at = value, .error = error };
 	struct mc_cpumask *mask;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * topology_preset.c - machines by name, with the caches, ids, distances and memory that such machines show.
+ * topology_preset.c - machines by name, with the caches, ids, distances and memory that such
+ * machines show.
  *
- * Figures are those of the vendors' manuals and of published `lscpu` and `numactl -H` output of such machines. What a
- * kernel doesn't show there (the system-level caches of Arm servers) isn't here either.
+ * Figures are those of the vendors' manuals and of published `lscpu` and `numactl -H` output of
+ * such machines. What a kernel doesn't show there (the system-level caches of Arm servers) isn't
+ * here either.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -16,7 +18,10 @@
 
 #define L1D(size, ways, line, scope) { 1, MC_CACHE_DATA, size, line, ways, scope, 0 }
 #define L1I(size, ways, line, scope) { 1, MC_CACHE_INSTRUCTION, size, line, ways, scope, 0 }
-#define CACHE(level, size, ways, line, scope, cores) { level, MC_CACHE_UNIFIED, size, line, ways, scope, cores }
+#define CACHE(level, size, ways, line, scope, cores)                    \
+	{                                                               \
+		level, MC_CACHE_UNIFIED, size, line, ways, scope, cores \
+	}
 
 const struct topo_spec_cache topo_default_cache[4] = {
 	L1D(KIB(32), 8, 64, TOPO_CORE),
@@ -60,40 +65,66 @@ static const struct topo_spec_cache power_cache[] = {
 };
 
 #define CACHES(list) .cache = (list), .nr_caches = MC_ARRAY_SIZE(list)
-#define SHAPE(s, d, k, t) \
-	.sockets = (s), .dies = (d), .clusters = 1, .cores = (k), .threads = (t), .cpus = (s) * (d) * (k) * (t), \
-	.maxcpus = (s) * (d) * (k) * (t)
+#define SHAPE(s, d, k, t)                                                         \
+	.sockets = (s), .dies = (d), .clusters = 1, .cores = (k), .threads = (t), \
+	.cpus = (s) * (d) * (k) * (t), .maxcpus = (s) * (d) * (k) * (t)
 
 static const struct topo_preset presets[] = {
 	{
 		.name = "pi5",
 		.description = "Raspberry Pi 5: 4 Cortex-A76 cores, 8 GiB, one node",
-		.spec = { .arch = MC_ARCH_AARCH64, SHAPE(1, 1, 4, 1), CACHES(pi5_cache), .mem = GIB(8),
-			  .cpuinfo = topo_cpu_cortex_a76, .kernel_max = 511, .max_numnodes = 16, .capacity = 1024 },
+		.spec = {.arch = MC_ARCH_AARCH64,
+			 SHAPE(1, 1, 4, 1),
+			 CACHES(pi5_cache),
+			 .mem = GIB(8),
+			 .cpuinfo = topo_cpu_cortex_a76,
+			 .kernel_max = 511,
+			 .max_numnodes = 16,
+			 .capacity = 1024},
 		.nodes_per_package = 1,
 		.id_step = 1,
 	},
 	{
 		.name = "altra-2x80",
 		.description = "Ampere Altra: 2 x 80 cores, 512 GiB, 2 nodes",
-		.spec = { .arch = MC_ARCH_AARCH64, SHAPE(2, 1, 80, 1), CACHES(altra_cache), .mem = GIB(512),
-			  .cpuinfo = topo_cpu_neoverse_n1, .kernel_max = 511, .max_numnodes = 16, .capacity = 1024 },
+		.spec = {.arch = MC_ARCH_AARCH64,
+			 SHAPE(2, 1, 80, 1),
+			 CACHES(altra_cache),
+			 .mem = GIB(512),
+			 .cpuinfo = topo_cpu_neoverse_n1,
+			 .kernel_max = 511,
+			 .max_numnodes = 16,
+			 .capacity = 1024},
 		.nodes_per_package = 1,
 		.id_step = 1,
 	},
 	{
 		.name = "ampereone-2x192",
 		.description = "AmpereOne: 2 x 192 cores, 1 TiB, 2 nodes",
-		.spec = { .arch = MC_ARCH_AARCH64, SHAPE(2, 1, 192, 1), CACHES(ampereone_cache), .mem = GIB(1024),
-			  .cpuinfo = topo_cpu_ampereone, .kernel_max = 511, .max_numnodes = 16, .capacity = 1024 },
+		.spec = {.arch = MC_ARCH_AARCH64,
+			 SHAPE(2, 1, 192, 1),
+			 CACHES(ampereone_cache),
+			 .mem = GIB(1024),
+			 .cpuinfo = topo_cpu_ampereone,
+			 .kernel_max = 511,
+			 .max_numnodes = 16,
+			 .capacity = 1024},
 		.nodes_per_package = 1,
 		.id_step = 1,
 	},
 	{
 		.name = "epyc-2x96-nps4",
-		.description = "AMD EPYC 9654: 2 x 96 cores, SMT2, 384 CPUs, 1.5 TiB, NPS4: 8 nodes",
-		.spec = { .arch = MC_ARCH_X86_64, SHAPE(2, 1, 96, 2), CACHES(epyc_cache), .mem = GIB(1536),
-			  .cpuinfo = topo_cpu_epyc_9654, .kernel_max = 8191, .max_numnodes = 1024, .capacity = -1, .smt_split = true },
+		.description =
+			"AMD EPYC 9654: 2 x 96 cores, SMT2, 384 CPUs, 1.5 TiB, NPS4: 8 nodes",
+		.spec = {.arch = MC_ARCH_X86_64,
+			 SHAPE(2, 1, 96, 2),
+			 CACHES(epyc_cache),
+			 .mem = GIB(1536),
+			 .cpuinfo = topo_cpu_epyc_9654,
+			 .kernel_max = 8191,
+			 .max_numnodes = 1024,
+			 .capacity = -1,
+			 .smt_split = true},
 		.nodes_per_package = 4,
 		.id_step = 1,
 		.near = 12,
@@ -101,9 +132,18 @@ static const struct topo_preset presets[] = {
 	},
 	{
 		.name = "spr-2x56-snc4-cxl",
-		.description = "Intel Xeon 8480+: 2 x 56 cores, SMT2, 224 CPUs, 1 TiB, SNC4: 8 nodes, and 256 GiB of CXL memory as node 8",
-		.spec = { .arch = MC_ARCH_X86_64, SHAPE(2, 1, 56, 2), CACHES(spr_cache), .mem = GIB(1024 + 256),
-			  .cpuinfo = topo_cpu_xeon_8480, .kernel_max = 8191, .max_numnodes = 1024, .capacity = -1, .smt_split = true },
+		.description =
+			"Intel Xeon 8480+: 2 x 56 cores, SMT2, 224 CPUs, 1 TiB, SNC4: 8 nodes, and 256 GiB "
+			"of CXL memory as node 8",
+		.spec = {.arch = MC_ARCH_X86_64,
+			 SHAPE(2, 1, 56, 2),
+			 CACHES(spr_cache),
+			 .mem = GIB(1024 + 256),
+			 .cpuinfo = topo_cpu_xeon_8480,
+			 .kernel_max = 8191,
+			 .max_numnodes = 1024,
+			 .capacity = -1,
+			 .smt_split = true},
 		.nodes_per_package = 4,
 		.id_step = 1,
 		.near = 12,
@@ -112,9 +152,15 @@ static const struct topo_preset presets[] = {
 	},
 	{
 		.name = "power-smt8",
-		.description = "POWER-like: 4 x 12 cores, SMT8, 384 CPUs, 1 TiB, nodes 0, 8, 16 and 24",
-		.spec = { .arch = MC_ARCH_PPC64, SHAPE(4, 1, 12, 8), CACHES(power_cache), .mem = GIB(1024),
-			  .kernel_max = 2047, .max_numnodes = 256, .capacity = -1 },
+		.description =
+			"POWER-like: 4 x 12 cores, SMT8, 384 CPUs, 1 TiB, nodes 0, 8, 16 and 24",
+		.spec = {.arch = MC_ARCH_PPC64,
+			 SHAPE(4, 1, 12, 8),
+			 CACHES(power_cache),
+			 .mem = GIB(1024),
+			 .kernel_max = 2047,
+			 .max_numnodes = 256,
+			 .capacity = -1},
 		.nodes_per_package = 1,
 		.id_step = 8,
 		.near = 10,
@@ -122,9 +168,15 @@ static const struct topo_preset presets[] = {
 	},
 	{
 		.name = "limit-8192x1024",
-		.description = "the largest machine of today's kernels: 8192 CPUs, 16 TiB, 1024 nodes",
-		.spec = { .arch = MC_ARCH_X86_64, SHAPE(64, 1, 64, 2), CACHES(topo_default_cache), .mem = GIB(16384),
-			  .kernel_max = 8191, .max_numnodes = 1024, .capacity = -1 },
+		.description =
+			"the largest machine of today's kernels: 8192 CPUs, 16 TiB, 1024 nodes",
+		.spec = {.arch = MC_ARCH_X86_64,
+			 SHAPE(64, 1, 64, 2),
+			 CACHES(topo_default_cache),
+			 .mem = GIB(16384),
+			 .kernel_max = 8191,
+			 .max_numnodes = 1024,
+			 .capacity = -1},
 		.nodes_per_package = 16,
 		.id_step = 1,
 	},
@@ -184,7 +236,8 @@ void topo_spec_release(struct topo_spec *spec)
 	spec->own_cache = NULL;
 }
 
-static unsigned int preset_distance(const struct topo_preset *p, unsigned int a, unsigned int b, unsigned int cpu_nodes)
+static unsigned int preset_distance(const struct topo_preset *p, unsigned int a, unsigned int b,
+				    unsigned int cpu_nodes)
 {
 	unsigned int package_a = a / p->nodes_per_package, package_b = b / p->nodes_per_package;
 

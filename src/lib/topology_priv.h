@@ -2,10 +2,11 @@
 /*
  * topology_priv.h - how a machine is kept: inside of the topology*.c files only.
  *
- * A `struct topo_base` is what the source tells (also of CPUs that are offline now); a `struct mc_topology` is a view of
- * it with one set of online CPUs. Bases are built by one thread, sealed by topo_base_finish() and never change after
- * that; views share them by reference, so that hot-plug costs a view and not a machine.
- * Masks are interned: CPUs, caches and nodes name them by index, equal sets are one object.
+ * A `struct topo_base` is what the source tells (also of CPUs that are offline now); a `struct
+ * mc_topology` is a view of it with one set of online CPUs. Bases are built by one thread, sealed
+ * by topo_base_finish() and never change after that; views share them by reference, so that
+ * hot-plug costs a view and not a machine. Masks are interned: CPUs, caches and nodes name them by
+ * index, equal sets are one object.
  */
 #ifndef MC_TOPOLOGY_PRIV_H
 #define MC_TOPOLOGY_PRIV_H
@@ -13,7 +14,8 @@
 #include <stdatomic.h>
 #include "internal.h"
 
-/* Bounds of what a description or a recording may ask for, told in error texts and mc_topology(3). */
+/* Bounds of what a description or a recording may ask for, told in error texts and mc_topology(3).
+ */
 #define TOPO_MAX_CPUS 65536u
 #define TOPO_MAX_NODES 65536u
 /* Interned masks of one machine may not take more memory than this. */
@@ -102,9 +104,11 @@ uint32_t topo_add_caches(struct topo_base *base, unsigned int n);
 /* Marks the nodes of `online` as online and makes node[] for them: -ENOMEM. */
 int topo_set_nodes(struct topo_base *base, const struct mc_nodemask *online);
 struct topo_node *topo_node(const struct topo_base *base, unsigned int id);
-int topo_set_distance(struct topo_base *base, unsigned int from, unsigned int to, unsigned int value);
+int topo_set_distance(struct topo_base *base, unsigned int from, unsigned int to,
+		      unsigned int value);
 int topo_node_add_range(struct topo_node *node, uint64_t start, uint64_t end);
-/* Seals the base and makes its first view; takes over the caller's reference to the base, also on failure. */
+/* Seals the base and makes its first view; takes over the caller's reference to the base, also on
+ * failure. */
 int topo_base_finish(struct topo_base *base, struct mc_topology **topo);
 
 /* A growable range of bits set in a fresh mask. */
@@ -115,12 +119,14 @@ enum mc_arch topo_host_arch(void);
 
 /* ---- topology_files.c: a recording in memory ---- */
 void topo_files_put(struct topo_files *files);
-/* `base` was made from `from` by changing nodes: its recording goes along, without what it says of nodes. */
+/* `base` was made from `from` by changing nodes: its recording goes along, without what it says of
+ * nodes. */
 void topo_base_share_files(struct topo_base *base, const struct topo_base *from);
 
 /* ---- topology_spec.c: a machine made from numbers ---- */
 
-/* Which CPUs share a cache: those of one thread, core, cluster, die, package, or `cores` adjacent cores of a die. */
+/* Which CPUs share a cache: those of one thread, core, cluster, die, package, or `cores` adjacent
+ * cores of a die. */
 enum topo_scope { TOPO_THREAD, TOPO_CORE, TOPO_CLUSTER, TOPO_DIE, TOPO_PACKAGE, TOPO_CORES };
 struct topo_spec_cache {
 	unsigned int level;
@@ -160,7 +166,8 @@ struct topo_spec {
 int topo_spec_build(const struct topo_spec *spec, struct topo_base **base, struct mc_error *error);
 
 /* ---- topology_preset_cpu.c ---- */
-extern const char topo_cpu_cortex_a76[], topo_cpu_neoverse_n1[], topo_cpu_ampereone[], topo_cpu_epyc_9654[], topo_cpu_xeon_8480[];
+extern const char topo_cpu_cortex_a76[], topo_cpu_neoverse_n1[], topo_cpu_ampereone[],
+	topo_cpu_epyc_9654[], topo_cpu_xeon_8480[];
 
 /* ---- topology_preset.c ---- */
 
@@ -177,8 +184,8 @@ int topo_preset_spec(const struct topo_preset *preset, struct topo_spec *spec);
 void topo_spec_release(struct topo_spec *spec);
 /* Forgets nodes and distances. */
 void topo_spec_drop_nodes(struct topo_spec *spec);
-/* topology_spec_from.c: an existing machine as the start of a description. `defaults`: give it ordinary caches where it
- * shows none, as virtual machines do. */
+/* topology_spec_from.c: an existing machine as the start of a description. `defaults`: give it
+ * ordinary caches where it shows none, as virtual machines do. */
 int topo_spec_from(const struct mc_topology *topo, bool defaults, struct topo_spec *spec);
 /* Caches of an ordinary server core, where nothing better is known. */
 extern const struct topo_spec_cache topo_default_cache[4];
@@ -204,7 +211,8 @@ struct mc_machine {
 };
 /* "64M", "1.5G", plain numbers in MiB; offset of the fault in *where. */
 int topo_parse_size(const char *text, size_t len, uint64_t *size);
-/* Fills in what was not given, as QEMU does since 6.2: -EINVAL + *error when the product does not match. */
+/* Fills in what was not given, as QEMU does since 6.2: -EINVAL + *error when the product does not
+ * match. */
 int topo_smp_complete(const struct topo_smp *given, struct topo_spec *spec, struct mc_error *error);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * topology_read.c - a machine from the files that its kernel shows, recorded or live: the order of things, and the few
- * forms in which the kernel writes numbers and sets.
+ * topology_read.c - a machine from the files that its kernel shows, recorded or live: the order of
+ * things, and the few forms in which the kernel writes numbers and sets.
  *
  * Recordings are hostile input: every number is bounded before memory is taken for it.
  */
@@ -15,14 +15,15 @@
 
 #define MAX_TEXT (64u << 20)
 
-/* ---- forms -------------------------------------------------------------------------------------------------------------- */
+/* ---- forms ----------------------------------------------------------------------------------- */
 
 int topo_read_problem(struct topo_reader *r, int err, const char *path, const char *problem)
 {
 	return mc_fail(r->error, err, "reading machine: %.150s: %.200s: %s", r->name, path, problem);
 }
 
-static int vread(const struct topo_reader *r, struct topo_text *text, char *path, const char *format, va_list ap)
+static int vread(const struct topo_reader *r, struct topo_text *text, char *path,
+		 const char *format, va_list ap)
 {
 	const struct topo_file *f;
 	int rc;
@@ -117,8 +118,8 @@ int topo_read_int(struct topo_reader *r, int *value, int missing, const char *fo
 }
 
 /* The kernel ends texts with a newline; a list is what is before. */
-static int parse_set(struct topo_reader *r, struct mc_cpumask *mask, const struct topo_text *text, const char *path,
-		     bool list)
+static int parse_set(struct topo_reader *r, struct mc_cpumask *mask, const struct topo_text *text,
+		     const char *path, bool list)
 {
 	char *copy = strndup(text->data, text->len);
 	size_t n;
@@ -153,7 +154,8 @@ int topo_read_list(struct topo_reader *r, struct mc_cpumask *mask, const char *f
 	return rc;
 }
 
-int topo_read_set(struct topo_reader *r, uint32_t *mask, const char *dir, const char *list, const char *map)
+int topo_read_set(struct topo_reader *r, uint32_t *mask, const char *dir, const char *list,
+		  const char *map)
 {
 	struct topo_text text;
 	char path[TOPO_MAX_PATH];
@@ -194,7 +196,8 @@ static int pass_name(void *arg, const char *name, char type)
 	return names->fn(names->arg, name);
 }
 
-int topo_read_dir(struct topo_reader *r, const char *dir, int (*fn)(void *arg, const char *name), void *arg)
+int topo_read_dir(struct topo_reader *r, const char *dir, int (*fn)(void *arg, const char *name),
+		  void *arg)
 {
 	struct names names = { fn, arg };
 	int fd, rc;
@@ -227,7 +230,7 @@ bool topo_numbered(const char *name, const char *prefix, unsigned int *number)
 	return !*name;
 }
 
-/* ---- the machine -------------------------------------------------------------------------------------------------------- */
+/* ---- the machine ----------------------------------------------------------------------------- */
 
 static bool has_line(const struct topo_text *text, const char *start)
 {
@@ -300,7 +303,8 @@ static int read_all(struct topo_reader *r)
 	return rc < 0 ? rc : topo_read_memory(r);
 }
 
-int topo_read_machine(struct topo_files *files, const char *name, struct mc_topology **topo, struct mc_error *error)
+int topo_read_machine(struct topo_files *files, const char *name, struct mc_topology **topo,
+		      struct mc_error *error)
 {
 	struct topo_reader r = { .files = files, .name = name, .error = error };
 	int rc = read_all(&r);

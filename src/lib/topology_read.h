@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* topology_read.h - reading a machine from the files a kernel shows: what the topology_read*.c files share. */
+/* topology_read.h - reading a machine from the files a kernel shows: what the topology_read*.c
+ * files share. */
 #ifndef MC_TOPOLOGY_READ_H
 #define MC_TOPOLOGY_READ_H
 
@@ -27,7 +28,8 @@ struct topo_text {
 int topo_read(const struct topo_reader *r, struct topo_text *text, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 void topo_text_done(struct topo_text *text);
-/* Decimal number, or hexadecimal after 0x. -ENOENT: no such file; -EINVAL with an error text: not a number. */
+/* Decimal number, or hexadecimal after 0x. -ENOENT: no such file; -EINVAL with an error text: not a
+ * number. */
 int topo_read_number(struct topo_reader *r, long long *value, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 /* As above, but `missing` when the file is not there, and -ERANGE outside of int. */
@@ -36,10 +38,12 @@ int topo_read_int(struct topo_reader *r, int *value, int missing, const char *fo
 /* A list ("0-3,8") into mask. Numbers past the mask's width are errors. */
 int topo_read_list(struct topo_reader *r, struct mc_cpumask *mask, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
-/* `list`, or when there is no such file the hexadecimal `map`, below the folder: interned, TOPO_NO_MASK when neither is
- * there. */
-int topo_read_set(struct topo_reader *r, uint32_t *mask, const char *dir, const char *list, const char *map);
-int topo_read_dir(struct topo_reader *r, const char *dir, int (*fn)(void *arg, const char *name), void *arg);
+/* `list`, or when there is no such file the hexadecimal `map`, below the folder: interned,
+ * TOPO_NO_MASK when neither is there. */
+int topo_read_set(struct topo_reader *r, uint32_t *mask, const char *dir, const char *list,
+		  const char *map);
+int topo_read_dir(struct topo_reader *r, const char *dir, int (*fn)(void *arg, const char *name),
+		  void *arg);
 /* Number behind a prefix: "cpu12" -> 12; false for "cpufreq", "cpu01" and what is too large. */
 bool topo_numbered(const char *name, const char *prefix, unsigned int *number);
 int topo_read_problem(struct topo_reader *r, int err, const char *path, const char *problem);
@@ -49,7 +53,9 @@ int topo_read_nodes(struct topo_reader *r);
 /* topology_read_memory.c: ranges, sizes and huge pages of the nodes. */
 int topo_read_memory(struct topo_reader *r);
 
-/* From files to a sealed machine, which keeps a reference of its own to them; `files` NULL: live. */
-int topo_read_machine(struct topo_files *files, const char *name, struct mc_topology **topo, struct mc_error *error);
+/* From files to a sealed machine, which keeps a reference of its own to them; `files` NULL: live.
+ */
+int topo_read_machine(struct topo_files *files, const char *name, struct mc_topology **topo,
+		      struct mc_error *error);
 
 #endif

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* topology_read_cpu.c - the CPUs of a machine from /sys/devices/system/cpu: which there are, their ids, siblings, caches. */
+/* topology_read_cpu.c - the CPUs of a machine from /sys/devices/system/cpu: which there are, their
+ * ids, siblings, caches. */
 #include <ctype.h>
 #include <errno.h>
 #include <limits.h>
@@ -7,7 +8,7 @@
 #include <string.h>
 #include "topology_read.h"
 
-/* ---- which CPUs and nodes there are --------------------------------------------------------------------------------------- */
+/* ---- which CPUs and nodes there are ---------------------------------------------------------- */
 
 struct found {
 	struct mc_cpumask *mask;
@@ -25,7 +26,8 @@ static int note_number(void *arg, const char *name)
 }
 
 /* The numbered folders, for recordings without the lists. */
-static int list_folders(struct topo_reader *r, const char *dir, const char *prefix, struct mc_cpumask *mask)
+static int list_folders(struct topo_reader *r, const char *dir, const char *prefix,
+			struct mc_cpumask *mask)
 {
 	struct found found = { mask, prefix };
 
@@ -68,7 +70,8 @@ static int count_nodes(struct topo_reader *r, struct counts *c, bool *has_numa)
 	int rc = topo_read_list(r, c->nodes, SYS_NODE "/online");
 
 	if (rc == -ENOENT) {
-		*has_numa = list_folders(r, SYS_NODE, "node", c->nodes) == 0 && !mc_cpumask_empty(c->nodes);
+		*has_numa = list_folders(r, SYS_NODE, "node", c->nodes) == 0 &&
+			    !mc_cpumask_empty(c->nodes);
 		rc = 0;
 	} else {
 		*has_numa = rc == 0;
@@ -134,7 +137,7 @@ static int count(struct topo_reader *r)
 	return rc;
 }
 
-/* ---- caches --------------------------------------------------------------------------------------------------------------- */
+/* ---- caches ---------------------------------------------------------------------------------- */
 
 /* "512K", "32768K", "105M": bytes. */
 static uint64_t cache_size(const struct topo_reader *r, const char *dir)
@@ -174,7 +177,8 @@ static int cache_type(struct topo_reader *r, const char *dir, enum mc_cache_type
 	return 0;
 }
 
-static int read_unsigned(struct topo_reader *r, unsigned int *value, const char *dir, const char *name)
+static int read_unsigned(struct topo_reader *r, unsigned int *value, const char *dir,
+			 const char *name)
 {
 	int v, rc = topo_read_int(r, &v, 0, "%s/%s", dir, name);
 
@@ -182,7 +186,8 @@ static int read_unsigned(struct topo_reader *r, unsigned int *value, const char 
 	return rc;
 }
 
-static int read_cache(struct topo_reader *r, unsigned int cpu, const char *dir, struct topo_cache *to)
+static int read_cache(struct topo_reader *r, unsigned int cpu, const char *dir,
+		      struct topo_cache *to)
 {
 	struct mc_cache *cache = &to->cache;
 	int rc;
@@ -243,7 +248,7 @@ static int read_caches(struct topo_reader *r, unsigned int cpu)
 	return 0;
 }
 
-/* ---- one CPU -------------------------------------------------------------------------------------------------------------- */
+/* ---- one CPU --------------------------------------------------------------------------------- */
 
 static int read_siblings(struct topo_reader *r, unsigned int cpu, const char *dir)
 {
@@ -263,7 +268,8 @@ static int read_siblings(struct topo_reader *r, unsigned int cpu, const char *di
 
 	for (size_t i = 0; rc == 0 && i < MC_ARRAY_SIZE(names); i++)
 		if (sibling[names[i].level] == TOPO_NO_MASK)
-			rc = topo_read_set(r, &sibling[names[i].level], dir, names[i].list, names[i].map);
+			rc = topo_read_set(r, &sibling[names[i].level], dir, names[i].list,
+					   names[i].map);
 	return rc;
 }
 

@@ -2,8 +2,9 @@
 /*
  * topology_read_memory.c - the nodes' memory: sizes, physical ranges, huge pages.
  *
- * A range is what a zone spans (/proc/zoneinfo), without the memory blocks that the node's folder doesn't list: so a
- * hole such as the one below 4 GiB is a gap between two ranges wherever the kernel shows it.
+ * A range is what a zone spans (/proc/zoneinfo), without the memory blocks that the node's folder
+ * doesn't list: so a hole such as the one below 4 GiB is a gap between two ranges wherever the
+ * kernel shows it.
  */
 #include <errno.h>
 #include <limits.h>
@@ -23,7 +24,7 @@ static uint64_t meminfo_bytes(const struct topo_text *text, const char *key)
 	return v > UINT64_MAX >> 10 ? 0 : v << 10;
 }
 
-/* ---- huge pages ------------------------------------------------------------------------------------------------------------ */
+/* ---- huge pages ------------------------------------------------------------------------------ */
 
 struct pools {
 	struct topo_reader *r;
@@ -31,7 +32,8 @@ struct pools {
 	const char *dir;
 };
 
-static uint64_t pool_number(struct topo_reader *r, const char *dir, const char *pool, const char *name)
+static uint64_t pool_number(struct topo_reader *r, const char *dir, const char *pool,
+			    const char *name)
 {
 	long long v;
 
@@ -65,7 +67,7 @@ static int note_pool(void *arg, const char *name)
 	return 0;
 }
 
-/* ---- ranges ---------------------------------------------------------------------------------------------------------------- */
+/* ---- ranges ---------------------------------------------------------------------------------- */
 
 struct ranges {
 	struct mc_range *range;
@@ -143,7 +145,8 @@ static uint64_t block_size(struct topo_reader *r)
 }
 
 /* Spans without what is no block; either list alone where the other is missing. */
-static int cut_ranges(struct topo_node *node, const struct ranges *spans, const struct ranges *blocks)
+static int cut_ranges(struct topo_node *node, const struct ranges *spans,
+		      const struct ranges *blocks)
 {
 	unsigned int s = 0, b = 0;
 
@@ -226,7 +229,8 @@ static uint64_t page_size(const struct topo_node *node, const struct zones *zone
 	return size;
 }
 
-static int read_node(struct topo_reader *r, struct topo_node *node, struct zones *zones, uint64_t block)
+static int read_node(struct topo_reader *r, struct topo_node *node, struct zones *zones,
+		     uint64_t block)
 {
 	struct blocks blocks = { .size = block };
 	struct pools pools = { r, node, NULL };

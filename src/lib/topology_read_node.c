@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* topology_read_node.c - memory nodes from /sys/devices/system/node: CPUs, links, distances, states, restrictions. */
+/* topology_read_node.c - memory nodes from /sys/devices/system/node: CPUs, links, distances,
+ * states, restrictions. */
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -17,7 +18,8 @@ static int note_link(void *arg, const char *name)
 	return 0;
 }
 
-/* The CPUs whose own node this is, offline ones too: the cpuN links. Where a recording has none: the node's CPUs. */
+/* The CPUs whose own node this is, offline ones too: the cpuN links. Where a recording has none:
+ * the node's CPUs. */
 static int read_links(struct topo_reader *r, struct topo_node *node, const char *dir)
 {
 	struct mc_cpumask *links = mc_cpumask_alloc_bits(r->base->nr_cpu_ids);
@@ -85,7 +87,8 @@ static int read_node(struct topo_reader *r, struct topo_node *node)
 	return rc < 0 ? rc : read_distances(r, node, dir);
 }
 
-/* Recordings made by tools that leave the links out: each CPU belongs to the first node that lists it. */
+/* Recordings made by tools that leave the links out: each CPU belongs to the first node that lists
+ * it. */
 static int derive_links(struct topo_reader *r)
 {
 	struct topo_base *base = r->base;
@@ -112,9 +115,10 @@ static int derive_links(struct topo_reader *r)
 	return 0;
 }
 
-/* What the folder of `node` would list with all CPUs online: also its offline links and, under numa=fake, those of the
- * other nodes cut from the same physical one (which list the same CPUs). */
-static uint32_t with_offline(struct topo_reader *r, const struct topo_node *node, const struct mc_cpumask *offline)
+/* What the folder of `node` would list with all CPUs online: also its offline links and, under
+ * numa=fake, those of the other nodes cut from the same physical one (which list the same CPUs). */
+static uint32_t with_offline(struct topo_reader *r, const struct topo_node *node,
+			     const struct mc_cpumask *offline)
 {
 	const struct topo_base *base = r->base;
 	const struct mc_cpumask *list = base->mask[node->cpus];
@@ -156,7 +160,8 @@ static int add_offline(struct topo_reader *r)
 	return rc < 0 ? topo_read_problem(r, ENOMEM, SYS_NODE, "out of memory") : 0;
 }
 
-static int read_state(struct topo_reader *r, struct mc_nodemask *mask, const char *name, bool *there)
+static int read_state(struct topo_reader *r, struct mc_nodemask *mask, const char *name,
+		      bool *there)
 {
 	struct mc_cpumask *wide = mc_cpumask_alloc_bits(r->base->nr_node_ids);
 	int rc;
@@ -216,7 +221,8 @@ static int read_restriction(struct topo_reader *r)
 		return 0;
 	p = strstr(text.data, "\nMems_allowed_list:");
 	if (p) {
-		char *list = strndup(p + strlen("\nMems_allowed_list:"), strcspn(p + 1, "\n") - strlen("Mems_allowed_list:"));
+		char *list = strndup(p + strlen("\nMems_allowed_list:"),
+				     strcspn(p + 1, "\n") - strlen("Mems_allowed_list:"));
 		struct mc_nodemask *nodes = topo_nodemask(base->nr_node_ids);
 
 		if (list && nodes && mc_cpulist_parse(&nodes->m, list + strspn(list, " \t"), NULL) == 0) {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * topology_spec.c - a machine made from numbers: the counts of QEMU's -smp, nodes, distances and a list of caches.
+ * topology_spec.c - a machine made from numbers: the counts of QEMU's -smp, nodes, distances and a
+ * list of caches.
  *
- * Cores are numbered through the whole machine (package by package, die by die); every set of CPUs that share something
- * is a run of whole cores, or one thread. Callers have checked the counts; only memory can run out here, and node lists
- * can contradict each other.
+ * Cores are numbered through the whole machine (package by package, die by die); every set of CPUs
+ * that share something is a run of whole cores, or one thread. Callers have checked the counts;
+ * only memory can run out here, and node lists can contradict each other.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,7 +15,8 @@
 #define MAX_GROUPINGS 16
 #define PAGE 4096ull
 
-/* Masks of all runs of `cores` adjacent cores (0: of single threads), made once for each size in use. */
+/* Masks of all runs of `cores` adjacent cores (0: of single threads), made once for each size in
+ * use. */
 struct grouping {
 	unsigned int cores;
 	uint32_t *mask;         /* by group */
@@ -46,7 +48,8 @@ static unsigned int cpu_number(const struct build *b, unsigned int core, unsigne
 
 static int make_grouping(struct build *b, struct grouping *g, unsigned int cores)
 {
-	unsigned int threads = b->spec->threads, n = cores ? (b->nr_cores + cores - 1) / cores : b->base->nr_cpu_ids;
+	unsigned int threads = b->spec->threads,
+		     n = cores ? (b->nr_cores + cores - 1) / cores : b->base->nr_cpu_ids;
 	struct mc_cpumask *mask = mc_cpumask_alloc_bits(b->base->nr_cpu_ids);
 
 	g->cores = cores;
@@ -55,7 +58,8 @@ static int make_grouping(struct build *b, struct grouping *g, unsigned int cores
 		mc_cpumask_zero(mask);
 		if (!cores)
 			mc_cpumask_set(mask, i);
-		for (unsigned int core = i * cores; core < (i + 1) * cores && core < b->nr_cores; core++)
+		for (unsigned int core = i * cores; core < (i + 1) * cores && core < b->nr_cores;
+		     core++)
 			for (unsigned int t = 0; t < threads; t++)
 				mc_cpumask_set(mask, cpu_number(b, core, t));
 		/* Absent CPUs share nothing with anyone. */
@@ -87,7 +91,7 @@ static const uint32_t *grouping(struct build *b, unsigned int cores)
 	return rc < 0 ? NULL : g->mask;
 }
 
-/* ---- ids ------------------------------------------------------------------------------------------------------------- */
+/* ---- ids ------------------------------------------------------------------------------------- */
 
 static unsigned int apic_id(const struct build *b, unsigned int core, unsigned int thread)
 {
@@ -102,8 +106,10 @@ static unsigned int apic_id(const struct build *b, unsigned int core, unsigned i
 	return (id << b->thread_bits) | thread;
 }
 
-/* What each architecture's kernel derives from its firmware's tables for a machine of this shape. */
-static void set_ids(const struct build *b, unsigned int core, unsigned int thread, struct mc_cpu *ids)
+/* What each architecture's kernel derives from its firmware's tables for a machine of this shape.
+ */
+static void set_ids(const struct build *b, unsigned int core, unsigned int thread,
+		    struct mc_cpu *ids)
 {
 	const struct topo_spec *s = b->spec;
 	unsigned int package = core / b->package_cores;
@@ -114,7 +120,8 @@ static void set_ids(const struct build *b, unsigned int core, unsigned int threa
 	switch (s->arch) {
 	case MC_ARCH_X86_64: {
 		unsigned int apic = apic_id(b, core, thread);
-		unsigned int package_bits = b->thread_bits + b->core_bits + b->cluster_bits + b->die_bits;
+		unsigned int package_bits =
+			b->thread_bits + b->core_bits + b->cluster_bits + b->die_bits;
 
 		ids->die_id = (int)(apic >> (package_bits - b->die_bits));
 		ids->core_id = (int)((apic & ((1u << package_bits) - 1)) >> b->thread_bits);
@@ -145,7 +152,8 @@ static int set_cpus(struct build *b)
 	const struct topo_spec *s = b->spec;
 	unsigned int cluster = s->clusters > 1 || s->arch == MC_ARCH_AARCH64 ? b->cluster_cores : 1;
 	const uint32_t *core_mask = grouping(b, 1), *cluster_mask = grouping(b, cluster);
-	const uint32_t *die_mask = grouping(b, b->die_cores), *package_mask = grouping(b, b->package_cores);
+	const uint32_t *die_mask = grouping(b, b->die_cores),
+		       *package_mask = grouping(b, b->package_cores);
 
 	if (!core_mask || !cluster_mask || !die_mask || !package_mask)
 		return -ENOMEM;
@@ -167,7 +175,7 @@ static int set_cpus(struct build *b)
 	return 0;
 }
 
-/* ---- caches ---------------------------------------------------------------------------------------------------------- */
+/* ---- caches ---------------------------------------------------------------------------------- */
 
 /* Cores that share the cache; 0 for one thread. */
 static unsigned int cache_cores(const struct build *b, const struct topo_spec_cache *c)
@@ -184,7 +192,8 @@ static unsigned int cache_cores(const struct build *b, const struct topo_spec_ca
 	case TOPO_PACKAGE:
 		return b->package_cores;
 	case TOPO_CORES:
-		/* Runs of cores may not cross a die: take the largest divisor of the die that fits. */
+		/* Runs of cores may not cross a die: take the largest divisor of the die that fits.
+		 */
 		for (unsigned int n = c->cores < b->die_cores ? c->cores : b->die_cores; n > 1; n--)
 			if (b->die_cores % n == 0)
 				return n;
@@ -193,8 +202,9 @@ static unsigned int cache_cores(const struct build *b, const struct topo_spec_ca
 	return 1;
 }
 
-static void fill_cache(const struct build *b, const struct topo_spec_cache *from, unsigned int cores,
-		       unsigned int first_core, unsigned int thread, struct mc_cache *to)
+static void fill_cache(const struct build *b, const struct topo_spec_cache *from,
+		       unsigned int cores, unsigned int first_core, unsigned int thread,
+		       struct mc_cache *to)
 {
 	to->level = from->level;
 	to->type = from->type;
@@ -240,19 +250,22 @@ static int set_caches(struct build *b)
 
 				if (!c->ids.nr_caches)
 					continue;
-				fill_cache(b, &s->cache[i], cores, cores ? core / cores * cores : core, t, &cache->cache);
-				cache->mask = cores ? mask[core / cores] : mask[cpu_number(b, core, t)];
+				fill_cache(b, &s->cache[i], cores,
+					   cores ? core / cores * cores : core, t, &cache->cache);
+				cache->mask =
+					cores ? mask[core / cores] : mask[cpu_number(b, core, t)];
 			}
 		}
 	}
 	return 0;
 }
 
-/* ---- nodes ----------------------------------------------------------------------------------------------------------- */
+/* ---- nodes ----------------------------------------------------------------------------------- */
 
-/* Gives node `i` of `n` the i-th contiguous share of the machine: whole cores as long as there are enough of them, rounded
- * so that the first node is never the one without CPUs. */
-static void share_cpus(const struct build *b, struct mc_cpumask *mask, unsigned int i, unsigned int n)
+/* Gives node `i` of `n` the i-th contiguous share of the machine: whole cores as long as there are
+ * enough of them, rounded so that the first node is never the one without CPUs. */
+static void share_cpus(const struct build *b, struct mc_cpumask *mask, unsigned int i,
+		       unsigned int n)
 {
 	unsigned int threads = b->spec->threads;
 
@@ -267,12 +280,13 @@ static void share_cpus(const struct build *b, struct mc_cpumask *mask, unsigned 
 		uint64_t cpus = (uint64_t)b->nr_cores * threads;
 
 		for (uint64_t p = (cpus * i + n - 1) / n; p < (cpus * (i + 1) + n - 1) / n; p++)
-			mc_cpumask_set(mask, cpu_number(b, (unsigned int)(p / threads), (unsigned int)(p % threads)));
+			mc_cpumask_set(mask, cpu_number(b, (unsigned int)(p / threads),
+							(unsigned int)(p % threads)));
 	}
 }
 
-static int node_cpus(struct build *b, struct topo_node *node, const struct mc_cpumask *given, unsigned int i,
-		     unsigned int n)
+static int node_cpus(struct build *b, struct topo_node *node, const struct mc_cpumask *given,
+		     unsigned int i, unsigned int n)
 {
 	struct mc_cpumask *mask = mc_cpumask_alloc_bits(b->base->nr_cpu_ids);
 	unsigned int cpu;
@@ -296,7 +310,8 @@ static int node_cpus(struct build *b, struct topo_node *node, const struct mc_cp
 	return node->cpus == TOPO_NO_MASK || node->linked == TOPO_NO_MASK ? -ENOMEM : 0;
 }
 
-/* Where memory lies in the physical address space, as QEMU's machines of that architecture (and most real ones) have it. */
+/* Where memory lies in the physical address space, as QEMU's machines of that architecture (and
+ * most real ones) have it. */
 struct layout {
 	uint64_t at, hole, hole_end;
 };
@@ -305,8 +320,10 @@ static struct layout layout_start(enum mc_arch arch, uint64_t total)
 {
 	switch (arch) {
 	case MC_ARCH_X86_64:
-		/* A machine with little memory has it in one piece below the devices' hole, else 2 GiB lie below it. */
-		return (struct layout){ 0, total >= 0xb0000000ull ? 0x80000000ull : 0xb0000000ull, 1ull << 32 };
+		/* A machine with little memory has it in one piece below the devices' hole, else 2
+		 * GiB lie below it. */
+		return (struct layout){0, total >= 0xb0000000ull ? 0x80000000ull : 0xb0000000ull,
+				       1ull << 32};
 	case MC_ARCH_AARCH64:
 		return (struct layout){ 1ull << 30, UINT64_MAX, UINT64_MAX };
 	default:
@@ -314,7 +331,8 @@ static struct layout layout_start(enum mc_arch arch, uint64_t total)
 	}
 }
 
-static int node_memory(struct topo_node *node, struct layout *l, uint64_t size, const uint64_t *hugepages)
+static int node_memory(struct topo_node *node, struct layout *l, uint64_t size,
+		       const uint64_t *hugepages)
 {
 	unsigned int n = 0;
 
@@ -365,19 +383,22 @@ static int set_nodes(struct build *b, struct mc_error *error)
 		uint64_t mem = mem_given ? from->mem : i + 1 < s->nr_nodes ? share : left;
 
 		left -= mem_given ? 0 : mem;
-		if (node_cpus(b, node, from->cpus, sharer, cpus_given || from->no_cpus ? 0 : sharers) < 0 ||
+		if (node_cpus(b, node, from->cpus, sharer,
+			      cpus_given || from->no_cpus ? 0 : sharers) < 0 ||
 		    node_memory(node, &layout, mem, s->hugepages) < 0)
 			return mc_fail(error, ENOMEM, "building the machine: node %u: out of memory", from->id);
 		sharer += !from->no_cpus;
 		if (!mem && mc_cpumask_empty(b->base->mask[node->cpus]))
-			return mc_fail(error, EINVAL,
-				       "building the machine: node %u: has neither CPUs nor memory; give it cpus= or mem=",
-				       from->id);
+			return mc_fail(
+				error, EINVAL,
+				"building the machine: node %u: has neither CPUs nor memory; give it cpus= or mem=",
+				from->id);
 		if (mem)
 			mc_cpumask_set(&b->base->nodes_has_memory->m, from->id);
 	}
 	for (unsigned int i = 0; i < s->nr_dists; i++)
-		if (topo_set_distance(b->base, s->dist[i].src, s->dist[i].dst, s->dist[i].val) == -ENOMEM)
+		if (topo_set_distance(b->base, s->dist[i].src, s->dist[i].dst, s->dist[i].val) ==
+		    -ENOMEM)
 			return mc_fail(error, ENOMEM, "building the machine: distances: out of memory");
 	return 0;
 }
@@ -430,11 +451,13 @@ int topo_spec_build(const struct topo_spec *s, struct topo_base **base, struct m
 	int rc = start(&b, error);
 
 	if (rc == 0 && (set_cpus(&b) < 0 || set_caches(&b) < 0))
-		rc = b.too_large ? mc_fail(error, ERANGE,
-					   "building the machine: %u CPUs with %u threads a core: their sets take more than "
-					   "512 MiB; describe fewer, or more threads",
-					   s->maxcpus, s->threads) :
-				   mc_fail(error, ENOMEM, "building the machine: %u CPUs: out of memory", s->maxcpus);
+		rc = b.too_large
+			     ? mc_fail(error, ERANGE,
+				       "building the machine: %u CPUs with %u threads a core: their sets take "
+				       "more than 512 MiB; describe fewer, or more threads",
+				       s->maxcpus, s->threads)
+			     : mc_fail(error, ENOMEM,
+				       "building the machine: %u CPUs: out of memory", s->maxcpus);
 	if (rc == 0)
 		rc = set_nodes(&b, error);
 	for (unsigned int i = 0; i < b.nr_groupings; i++)

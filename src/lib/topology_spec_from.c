@@ -1,25 +1,28 @@
 // SPDX-License-Identifier: MIT
 /*
- * topology_spec_from.c - an existing machine (this host, a recording) as the start of a description: its counts, the shape
- * of its caches, its nodes and distances.
+ * topology_spec_from.c - an existing machine (this host, a recording) as the start of a
+ * description: its counts, the shape of its caches, its nodes and distances.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include "topology_priv.h"
 
-static unsigned int weight_at(const struct mc_topology *topo, unsigned int cpu, enum mc_level level, unsigned int missing)
+static unsigned int weight_at(const struct mc_topology *topo, unsigned int cpu, enum mc_level level,
+			      unsigned int missing)
 {
 	const struct mc_cpumask *mask = mc_topology_siblings(topo, cpu, level);
 
 	return mask ? mc_cpumask_weight(mask) : missing;
 }
 
-/* Counts as of a machine all of whose packages are like the first CPU's; one flat package where that doesn't add up. */
+/* Counts as of a machine all of whose packages are like the first CPU's; one flat package where
+ * that doesn't add up. */
 static void set_shape(const struct mc_topology *topo, unsigned int cpu, struct topo_spec *spec)
 {
 	unsigned int present = mc_cpumask_weight(mc_topology_present(topo));
-	unsigned int core = weight_at(topo, cpu, MC_LEVEL_CORE, 1), package = weight_at(topo, cpu, MC_LEVEL_PACKAGE, present);
+	unsigned int core = weight_at(topo, cpu, MC_LEVEL_CORE, 1),
+		     package = weight_at(topo, cpu, MC_LEVEL_PACKAGE, present);
 	unsigned int die = weight_at(topo, cpu, MC_LEVEL_DIE, package);
 
 	spec->maxcpus = mc_topology_nr_cpu_ids(topo);
@@ -33,11 +36,13 @@ static void set_shape(const struct mc_topology *topo, unsigned int cpu, struct t
 	spec->dies = package / die;
 	spec->sockets = spec->maxcpus / package;
 	/* Siblings that are not neighbours: numbered as most servers' firmware does. */
-	if (core == 2 && mc_cpumask_last(mc_topology_siblings(topo, cpu, MC_LEVEL_CORE)) == cpu + spec->maxcpus / 2)
+	if (core == 2 && mc_cpumask_last(mc_topology_siblings(topo, cpu, MC_LEVEL_CORE)) ==
+				 cpu + spec->maxcpus / 2)
 		spec->smt_split = spec->maxcpus > 2;
 }
 
-static void set_scope(const struct topo_spec *spec, unsigned int shared, struct topo_spec_cache *cache)
+static void set_scope(const struct topo_spec *spec, unsigned int shared,
+		      struct topo_spec_cache *cache)
 {
 	unsigned int die = spec->cores * spec->threads, package = die * spec->dies;
 
@@ -54,7 +59,8 @@ static void set_scope(const struct topo_spec *spec, unsigned int shared, struct 
 		cache->scope = TOPO_CORES;
 }
 
-static int set_caches(const struct mc_topology *topo, unsigned int cpu, bool defaults, struct topo_spec *spec)
+static int set_caches(const struct mc_topology *topo, unsigned int cpu, bool defaults,
+		      struct topo_spec *spec)
 {
 	unsigned int n = mc_topology_cpu(topo, cpu)->nr_caches;
 

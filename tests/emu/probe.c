@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * probe.c - what the tests in this folder run on the emulated machine: each subcommand checks one thing by raw calls and
- * exits 0, or says what was wrong and exits 1. Also built static, for the paths without a dynamic linker.
+ * probe.c - what the tests in this folder run on the emulated machine: each subcommand checks one
+ * thing by raw calls and exits 0, or says what was wrong and exits 1. Also built static, for the
+ * paths without a dynamic linker.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -111,7 +112,8 @@ static void getcpu_ways(void)
 		unsigned int cpu = 0, node = 0;
 		int libc_cpu = sched_getcpu();
 
-		CHECK(!syscall(SYS_getcpu, &cpu, &node, NULL) && cpu == first && libc_cpu == (int)first,
+		CHECK(!syscall(SYS_getcpu, &cpu, &node, NULL) && cpu == first &&
+			      libc_cpu == (int)first,
 		      "%u %u %d", first, cpu, libc_cpu);
 		CHECK(node == first / 80, "node %u of CPU %u", node, cpu);
 		if (failures)

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: MIT
 /*
- * deny.c - runs a command with system calls refused, so that old kernels and strict containers can be tested on a new one.
+ * deny.c - runs a command with system calls refused, so that old kernels and strict containers can
+ * be tested on a new one.
+ *
  * Usage: deny [-e ERRNO] [-l] CALL[:ARG&MASK=VALUE]... -- COMMAND [ARGUMENT]...
- *   -e  the error number given (default 1, EPERM; 38 is ENOSYS, an old kernel); may stand before each CALL
+ *   -e  the error number given (default 1, EPERM; 38 is ENOSYS, an old kernel); may stand before
+ *       each CALL
  *   -l  also leaves a seccomp listener open, as a container manager does: a second one gets EBUSY
- *   CALL alone is refused always; with :ARG&MASK=VALUE only when that argument, masked, has that value
+ *   CALL alone is refused always; with :ARG&MASK=VALUE only when that argument, masked, has that
+ *   value
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * skip.h - honest skips. A test that needs a feature probes for the feature itself (never through the code under test)
- * and calls test_skip() when it is missing. Under MUST_WORK=1 that is a failure unless the feature is named in
- * MANYCORE_LACKS (blank-separated), which tools/check fills from probes of its own.
+ * skip.h - honest skips. A test that needs a feature probes for the feature itself (never through
+ * the code under test) and calls test_skip() when it is missing. Under MUST_WORK=1 that is a
+ * failure unless the feature is named in MANYCORE_LACKS (blank-separated), which tools/check fills
+ * from probes of its own.
  */
 #ifndef MC_TEST_SKIP_H
 #define MC_TEST_SKIP_H

@@ -130,9 +130,7 @@ static void no_threads(void)
 	install(f, sizeof(f) / sizeof(*f));
 }
 
-/* ---- helpers
- * -------------------------------------------------------------------------------------------------------
- */
+/* ---- helpers --------------------------------------------------------------------------------- */
 
 static struct mc_arena *make(struct mc_arena_attr at)
 {
@@ -297,9 +295,7 @@ static void each_method(void **state)
 	}
 }
 
-/* ---- hugetlb
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- hugetlb --------------------------------------------------------------------------------- */
 
 static void hugetlb_short(void)
 {
@@ -449,9 +445,7 @@ static void process_limits(void **state)
 	in_child(file_size);
 }
 
-/* ---- memory cgroups
- * ----------------------------------------------------------------------------------------------------
- */
+/* ---- memory cgroups -------------------------------------------------------------------------- */
 
 /* Where this process may make memory cgroups, and whether v2. */
 static bool find_cgroup(char *folder, size_t size, bool *v2)
@@ -532,9 +526,7 @@ static void cgroup_limit(void **state)
 	}
 }
 
-/* ---- poison
- * -------------------------------------------------------------------------------------------------------------
- */
+/* ---- poison ---------------------------------------------------------------------------------- */
 
 struct uffd_poison { /* Linux 6.6 */
 	uint64_t start, len, mode;

@@ -17,9 +17,7 @@
 #include <cmocka.h>
 #include <manycore/topology.h>
 
-/* ---- scope masks
- * ----------------------------------------------------------------------------------------------------
- */
+/* ---- scope masks ----------------------------------------------------------------------------- */
 
 enum { PAINT = 0xa5, STACK = 64 * 1024 };
 
@@ -87,9 +85,7 @@ static void test_sizes_refused(void **unused)
 	mc_nodemask_free(NULL);
 }
 
-/* ---- memory of others
- * -----------------------------------------------------------------------------------------------
- */
+/* ---- memory of others ------------------------------------------------------------------------ */
 
 static void test_embedded(void **unused)
 {
@@ -170,9 +166,7 @@ static void test_constant_masks(void **unused)
 	assert_true(mc_cpumask_empty(mc_cpumask_of(UINT_MAX)));
 }
 
-/* ---- affinity
- * -------------------------------------------------------------------------------------------------------
- */
+/* ---- affinity -------------------------------------------------------------------------------- */
 
 static void test_affinity(void **unused)
 {
@@ -207,9 +201,7 @@ static void test_affinity(void **unused)
 	mc_cpumask_free(far);
 }
 
-/* ---- threads
- * --------------------------------------------------------------------------------------------------------
- */
+/* ---- threads --------------------------------------------------------------------------------- */
 
 enum { THREADS = 4, SHARED_BITS = 1000 };
 static struct mc_cpumask *shared;
@@ -247,9 +239,7 @@ static void test_threads(void **unused)
 	mc_cpumask_free(shared);
 }
 
-/* ---- by distance
- * ----------------------------------------------------------------------------------------------------
- */
+/* ---- by distance ----------------------------------------------------------------------------- */
 
 static struct mc_topology *machine(void)
 {

@@ -21,9 +21,7 @@
 #include "lib/percpu_internal.h"
 #include "lib/percpu_magazine.h"
 
-/* ---- the area index
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- the area index -------------------------------------------------------------------------- */
 
 enum { BITS = 4096 };
 
@@ -92,9 +90,7 @@ static void test_area(void **state)
 	free(memory);
 }
 
-/* ---- pools at random
- * --------------------------------------------------------------------------------------------------------
- */
+/* ---- pools at random ------------------------------------------------------------------------- */
 
 /* Every invariant of a pool that can be told from its bookkeeping. */
 static void check_pool(struct mc_percpu_pool *pool)
@@ -282,9 +278,7 @@ static void test_depopulate(void **state)
 	mc_percpu_pool_destroy(pool);
 }
 
-/* ---- want of memory
- * ------------------------------------------------------------------------------------------------------------
- */
+/* ---- want of memory -------------------------------------------------------------------------- */
 
 /* In a child whose address space may not grow: every call fails cleanly or works, and what was
  * there stays usable. */
@@ -340,9 +334,7 @@ static void test_exhaustion(void **state)
 	}
 }
 
-/* ---- robust pools
- * ----------------------------------------------------------------------------------------------------------------
- */
+/* ---- robust pools ---------------------------------------------------------------------------- */
 
 static struct mc_percpu_fault heard[8];
 static unsigned int nr_heard;
@@ -433,9 +425,7 @@ static void test_robust(void **state)
 	nr_heard = 0;
 }
 
-/* ---- shared pools
- * ------------------------------------------------------------------------------------------------------------------
- */
+/* ---- shared pools ---------------------------------------------------------------------------- */
 
 enum { ADDS = 300000 };
 
@@ -505,9 +495,7 @@ static void test_shared(void **state)
 	close(attr.fd);
 }
 
-/* ---- indices that were not foreseen
- * --------------------------------------------------------------------------------------------------
- */
+/* ---- indices that were not foreseen ---------------------------------------------------------- */
 
 /* As if the machine had told too few possible CPUs: every index is past the limit. In a child, for
  * limit is for life. */

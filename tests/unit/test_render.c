@@ -408,7 +408,8 @@ static void test_task(void **state)
 	mc_cpumask_set(mask, 1);
 	mc_cpumask_set(nodes, 1);
 	assert_int_equal(mc_render_status(render, status, sizeof(status) - 1, &task, &out), 0);
-	/* Mems_allowed is 1024 nodes wide whatever the mask's width: libnuma takes the kernel's limit from it. */
+	/* Mems_allowed is 1024 nodes wide whatever the mask's width: libnuma takes the kernel's
+	 * limit from it. */
 	assert_non_null(strstr(out.data, "Name:\tx\nCpus_allowed:\t02,00000002\nCpus_allowed_list:\t1,33\n"
 					 "Mems_allowed:\t00000000,"));
 	assert_non_null(strstr(out.data, ",00000002\nMems_allowed_list:\t1\nvoluntary_ctxt_switches:\t5\n"));

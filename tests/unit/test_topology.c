@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * test_topology.c - machines from descriptions, presets and recordings: QEMU's rules for what is left out, nodes and
- * distances, hot-plug, fallback order; and recordings that are cut, lie, or try to lead out.
+ * test_topology.c - machines from descriptions, presets and recordings: QEMU's rules for what is
+ * left out, nodes and distances, hot-plug, fallback order; and recordings that are cut, lie, or try
+ * to lead out.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -75,7 +76,7 @@ static void refused(int expect, const char *text, ...)
 	assert_null(topo);
 }
 
-/* ---- descriptions ------------------------------------------------------------------------------------------------------------ */
+/* ---- descriptions ---------------------------------------------------------------------------- */
 
 static void test_main_job(void **state)
 {
@@ -126,8 +127,10 @@ static void test_smp(void **state)
 
 		assert_int_equal(mc_cpumask_weight(mc_topology_present(t)), cases[i].present);
 		assert_int_equal(mc_cpumask_weight(mc_topology_possible(t)), cases[i].possible);
-		assert_int_equal(mc_cpumask_weight(mc_topology_siblings(t, 0, MC_LEVEL_PACKAGE)), cases[i].package);
-		assert_int_equal(mc_cpumask_weight(mc_topology_siblings(t, 0, MC_LEVEL_CORE)), cases[i].core);
+		assert_int_equal(mc_cpumask_weight(mc_topology_siblings(t, 0, MC_LEVEL_PACKAGE)),
+				 cases[i].package);
+		assert_int_equal(mc_cpumask_weight(mc_topology_siblings(t, 0, MC_LEVEL_CORE)),
+				 cases[i].core);
 		mc_topology_put(t);
 	}
 	refused(-EINVAL, "greater than zero", "smp", "8,cores=0", NULL);
@@ -163,9 +166,11 @@ static void test_nodes(void **state)
 	assert_true(mc_topology_mem_total(t) == 5ull << 30);
 	mc_topology_put(t);
 
-	refused(-EINVAL, "belongs to another node", "smp", "4", "numa", "node,cpus=0-2,mem=1G", "numa", "node,cpus=2,mem=1G", NULL);
+	refused(-EINVAL, "belongs to another node", "smp", "4", "numa", "node,cpus=0-2,mem=1G",
+		"numa", "node,cpus=2,mem=1G", NULL);
 	refused(-ERANGE, "CPU 4: the machine has CPUs 0-3", "smp", "4", "numa", "node,cpus=0-4,mem=1G", NULL);
-	refused(-EINVAL, "neither CPUs nor memory", "smp", "4", "numa", "node,cpus=0-3,mem=1G", "numa", "node,mem=0", NULL);
+	refused(-EINVAL, "neither CPUs nor memory", "smp", "4", "numa", "node,cpus=0-3,mem=1G",
+		"numa", "node,mem=0", NULL);
 	refused(-EINVAL, "no node 7", "smp", "4", "nodes", "2", "mem", "1G", "numa", "dist,src=0,dst=7,val=20", NULL);
 	refused(-EINVAL, "add up to", "smp", "4", "mem", "1G", "numa", "node,cpus=0-3,mem=2G", NULL);
 	refused(-EINVAL, "described before", "numa", "node,nodeid=1,mem=1G", "numa", "node,nodeid=1,mem=1G", NULL);
@@ -182,7 +187,9 @@ static void test_nodes(void **state)
 /* Node 2 is left with nothing when its CPUs go; what they showed goes with them. */
 static void test_online(void **state)
 {
-	struct mc_topology *t = build("", "smp", "16,sockets=2,threads=2", "nodes", "4", "mem", "4G", "offline", "8-11,3", NULL), *back;
+	struct mc_topology *t = build("", "smp", "16,sockets=2,threads=2", "nodes", "4", "mem",
+				      "4G", "offline", "8-11,3", NULL),
+			   *back;
 
 	(void)state;
 	assert_string_equal(list_of(mc_topology_online(t)), "0-2,4-7,12-15");
@@ -241,7 +248,7 @@ static void test_presets(void **state)
 	refused(-ERANGE, "more than 512 MiB", "smp", "65536", NULL);
 }
 
-/* ---- recordings ---------------------------------------------------------------------------------------------------------------- */
+/* ---- recordings ------------------------------------------------------------------------------ */
 
 static struct mc_topology *load(const char *name)
 {
@@ -256,13 +263,15 @@ static struct mc_topology *load(const char *name)
 }
 
 static const char *const recordings[] = {
-	"arm64-612-64-4n", "arm64-612-8-2n",	 "arm64-612own-fake4",	"x86-61-4of160",   "x86-612-2n16",    "x86-612-64",
-	"x86-612-fake2G",  "x86-612-fake4",	 "x86-612-fake4-dist",	"x86-612-fake8-2phys", "x86-612-memonly", "x86-612-numaoff",
-	"x86-612-offline", "x86-612-single",
+	"arm64-612-64-4n",    "arm64-612-8-2n",      "arm64-612own-fake4", "x86-61-4of160",
+	"x86-612-2n16",       "x86-612-64",          "x86-612-fake2G",     "x86-612-fake4",
+	"x86-612-fake4-dist", "x86-612-fake8-2phys", "x86-612-memonly",    "x86-612-numaoff",
+	"x86-612-offline",    "x86-612-single",
 };
 
 /* The lists of the sources' own files, as text. */
-static void same_as_file(const struct mc_topology *topo, const struct mc_cpumask *mask, const char *path)
+static void same_as_file(const struct mc_topology *topo, const struct mc_cpumask *mask,
+			 const char *path)
 {
 	size_t len;
 	const char *text = mc_topology_file(topo, path, &len);
@@ -284,7 +293,8 @@ static void test_recordings(void **state)
 		char path[128];
 
 		print_message("%s\n", recordings[i]);
-		assert_int_equal(mc_topology_arch(t), *recordings[i] == 'a' ? MC_ARCH_AARCH64 : MC_ARCH_X86_64);
+		assert_int_equal(mc_topology_arch(t),
+				 *recordings[i] == 'a' ? MC_ARCH_AARCH64 : MC_ARCH_X86_64);
 		same_as_file(t, mc_topology_possible(t), "/sys/devices/system/cpu/possible");
 		same_as_file(t, mc_topology_present(t), "/sys/devices/system/cpu/present");
 		same_as_file(t, mc_topology_online(t), "/sys/devices/system/cpu/online");
@@ -340,7 +350,7 @@ static void test_recorded_facts(void **state)
 	mc_topology_put(t);
 }
 
-/* ---- hostile archives ------------------------------------------------------------------------------------------------------------ */
+/* ---- hostile archives ------------------------------------------------------------------------ */
 
 struct member {
 	const char *path, *data; /* data "->X": a link to X, "=X": a hard link, NULL: a folder */
@@ -366,7 +376,8 @@ static size_t make_tar(char *buf, size_t room, const struct member *m)
 		} else if (m->data && *m->data == '=') {
 			archive_entry_set_hardlink(e, m->data + 1);
 		} else if (m->data) {
-			archive_entry_set_size(e, m->size ? (int64_t)m->size : (int64_t)strlen(m->data));
+			archive_entry_set_size(e, m->size ? (int64_t)m->size
+							  : (int64_t)strlen(m->data));
 		}
 		archive_write_header(a, e);
 		if (m->data && !m->size)
@@ -413,14 +424,17 @@ static void test_hostile(void **state)
 {
 	(void)state;
 	hostile(0, NULL, (const struct member[]){ ONLINE, END });
-	hostile(0, NULL, (const struct member[]){ { "./box/" CPU "/online", "0-1\n", 0 }, { "box/readme", "x", 0 }, END });
+	hostile(0, NULL,
+		(const struct member[]){
+			{"./box/" CPU "/online", "0-1\n", 0}, {"box/readme", "x", 0}, END});
 	hostile(0, NULL, (const struct member[]){ { "a//sys/./devices/system/cpu/online", "0", 0 }, END });
 	hostile(-EINVAL, "more than one machine",
 		(const struct member[]){ { "a/" CPU "/online", "0", 0 }, { "b/" CPU "/online", "0", 0 }, END });
 	hostile(-EINVAL, "no sys/ or proc/", (const struct member[]){ { "a/b/" CPU "/online", "0", 0 }, END });
 	hostile(-EINVAL, "absolute path", (const struct member[]){ ONLINE, { "/sys/x", "0", 0 }, END });
 	hostile(-EINVAL, "'..'", (const struct member[]){ ONLINE, { "sys/../../etc/passwd", "0", 0 }, END });
-	hostile(-ELOOP, "loop of links", (const struct member[]){ ONLINE, { "sys/a", "->b", 0 }, { "sys/b", "->a", 0 }, END });
+	hostile(-ELOOP, "loop of links",
+		(const struct member[]){ONLINE, {"sys/a", "->b", 0}, {"sys/b", "->a", 0}, END});
 	hostile(-EINVAL, "leads out", (const struct member[]){ ONLINE, { "sys/a", "->../../../etc", 0 }, END });
 	hostile(0, NULL, (const struct member[]){ ONLINE, { "sys/a", "->nowhere", 0 }, END });
 	hostile(0, NULL, (const struct member[]){ ONLINE, { CPU "/present", "=" CPU "/online", 0 }, END });
@@ -428,18 +442,30 @@ static void test_hostile(void **state)
 	hostile(-EFBIG, "256 MiB", (const struct member[]){ ONLINE, { "sys/big", "", 10ull << 30 }, END });
 	hostile(-EINVAL, "not gzipped", (const struct member[]){ ONLINE, { "sys/x.gz", "plain", 0 }, END });
 	hostile(0, NULL, (const struct member[]){ ONLINE, { CPU "/kernel_max", "4294967295\n", 0 }, END });
-	hostile(-ERANGE, "number too large", (const struct member[]){ ONLINE, { CPU "/kernel_max", "4294967296\n", 0 }, END });
+	hostile(-ERANGE, "number too large",
+		(const struct member[]){ONLINE, {CPU "/kernel_max", "4294967296\n", 0}, END});
 	hostile(-ERANGE, "can't have", (const struct member[]){ { CPU "/online", "0-4294967294\n", 0 }, END });
 	hostile(-ERANGE, "can't have", (const struct member[]){ { CPU "/online", "0-65536\n", 0 }, END });
 	hostile(-EINVAL, "names no CPU", (const struct member[]){ { CPU "/online", "\n", 0 }, END });
 	hostile(-EINVAL, "not a list", (const struct member[]){ { CPU "/online", "0-x\n", 0 }, END });
 	hostile(-EINVAL, "no such folder", (const struct member[]){ { "proc/cpuinfo", "x", 0 }, END });
-	hostile(-ERANGE, "can't have", (const struct member[]){ ONLINE, { CPU "/cpu0/topology/core_cpus_list", "0,7\n", 0 }, END });
-	hostile(-ERANGE, "number too large", (const struct member[]){ ONLINE, { CPU "/cpu0/topology/core_id", "99999999999\n", 0 }, END });
-	hostile(0, NULL, (const struct member[]){ ONLINE, { "sys/devices/system/node/node4294967295/cpulist", "0\n", 0 }, END });
-	hostile(-ERANGE, "can't have", (const struct member[]){ ONLINE, { "sys/devices/system/node/online", "0,4294967294\n", 0 }, END });
-	hostile(-ERANGE, "more than 255", (const struct member[]){ ONLINE, { "sys/devices/system/node/online", "0\n", 0 },
-								   { "sys/devices/system/node/node0/distance", "300\n", 0 }, END });
+	hostile(-ERANGE, "can't have",
+		(const struct member[]){
+			ONLINE, {CPU "/cpu0/topology/core_cpus_list", "0,7\n", 0}, END});
+	hostile(-ERANGE, "number too large",
+		(const struct member[]){
+			ONLINE, {CPU "/cpu0/topology/core_id", "99999999999\n", 0}, END});
+	hostile(0, NULL,
+		(const struct member[]){
+			ONLINE, {"sys/devices/system/node/node4294967295/cpulist", "0\n", 0}, END});
+	hostile(-ERANGE, "can't have",
+		(const struct member[]){
+			ONLINE, {"sys/devices/system/node/online", "0,4294967294\n", 0}, END});
+	hostile(-ERANGE, "more than 255",
+		(const struct member[]){ONLINE,
+					{"sys/devices/system/node/online", "0\n", 0},
+					{"sys/devices/system/node/node0/distance", "300\n", 0},
+					END});
 }
 
 static void test_duplicates_and_links(void **state)
@@ -491,7 +517,9 @@ static void test_folder(void **state)
 
 	(void)state;
 	assert_non_null(mkdtemp(dir));
-	for (const char *const *d = (const char *const[]){ "/sys", "/sys/devices", "/sys/devices/system", "/" CPU, NULL }; *d; d++) {
+	for (const char *const *d = (const char *const[]){"/sys", "/sys/devices",
+							  "/sys/devices/system", "/" CPU, NULL};
+	     *d; d++) {
 		snprintf(path, sizeof(path), "%s%s", dir, *d);
 		assert_int_equal(mkdir(path, 0755), 0);
 	}
@@ -536,10 +564,18 @@ static void test_live(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_main_job),   cmocka_unit_test(test_smp),	      cmocka_unit_test(test_nodes),
-		cmocka_unit_test(test_online),	   cmocka_unit_test(test_presets),    cmocka_unit_test(test_recordings),
-		cmocka_unit_test(test_recorded_facts), cmocka_unit_test(test_hostile), cmocka_unit_test(test_duplicates_and_links),
-		cmocka_unit_test(test_cut),	   cmocka_unit_test(test_folder),     cmocka_unit_test(test_live),
+		cmocka_unit_test(test_main_job),
+		cmocka_unit_test(test_smp),
+		cmocka_unit_test(test_nodes),
+		cmocka_unit_test(test_online),
+		cmocka_unit_test(test_presets),
+		cmocka_unit_test(test_recordings),
+		cmocka_unit_test(test_recorded_facts),
+		cmocka_unit_test(test_hostile),
+		cmocka_unit_test(test_duplicates_and_links),
+		cmocka_unit_test(test_cut),
+		cmocka_unit_test(test_folder),
+		cmocka_unit_test(test_live),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

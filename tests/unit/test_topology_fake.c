@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * test_topology_fake.c - numa=fake against what real kernels did: every block of tests/machines/numa-fake.txt (ranges,
- * CPU lists, links, distances, states, refusals), the emulated boots among the recordings, and the parser's oddities.
+ * test_topology_fake.c - numa=fake against what real kernels did: every block of
+ * tests/machines/numa-fake.txt (ranges, CPU lists, links, distances, states, refusals), the
+ * emulated boots among the recordings, and the parser's oddities.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +18,8 @@
 #define MIB (1ull << 20)
 #define GIB (1ull << 30)
 
-/* A machine with the memory of a QEMU boot: `cut` points separate its nodes, the last ends 128 KiB early as SeaBIOS has it. */
+/* A machine with the memory of a QEMU boot: `cut` points separate its nodes, the last ends 128 KiB
+ * early as SeaBIOS has it. */
 static struct topo_base *small_machine(unsigned int cpus, unsigned int nodes, uint64_t top)
 {
 	struct topo_base *base = topo_base_new(cpus, nodes);
@@ -53,7 +55,7 @@ static struct topo_base *small_machine(unsigned int cpus, unsigned int nodes, ui
 	return base;
 }
 
-/* ---- numa-fake.txt -------------------------------------------------------------------------------------------------------- */
+/* ---- numa-fake.txt --------------------------------------------------------------------------- */
 
 struct block {
 	char name[64], fake[128];
@@ -144,7 +146,7 @@ static void check_block(struct block *b)
 {
 	struct topo_base *base = small_machine(b->cpus, b->nodes, b->top);
 	struct mc_topology *topo, *fake;
-	struct mc_range ram[3] = { { 0, 0x9f000 }, { MIB, b->nodes == 1 ? b->top : GIB }, { GIB, b->top } };
+	struct mc_range ram[3] = {{0, 0x9f000}, {MIB, b->nodes == 1 ? b->top : GIB}, {GIB, b->top}};
 	struct topo_block phys[2] = { { 0, b->nodes == 1 ? b->top : GIB, 0 }, { GIB, b->top, 1 } };
 	struct topo_fake_in in = { .phys = phys,
 				   .nr_phys = b->nodes,
@@ -214,7 +216,8 @@ static void test_golden(void **state)
 	assert_int_equal(blocks, 11);
 }
 
-/* ---- boots of 6.12 among the recordings: their "Faking node" lines, and the states and lists of the recording itself -------- */
+/* ---- boots of 6.12 among the recordings: their "Faking node" lines, and the states and lists of
+ * the recording itself  */
 
 struct boot {
 	const char *name, *fake, *smp;
@@ -227,36 +230,85 @@ struct boot {
 };
 
 static const struct boot boots[] = {
-	{ "x86-612-fake4", "4", "2", MC_ARCH_X86_64, 1, 3, { { 0x1000, 0x180000000, 0 } },
-	  { { 0x1000, 0x9f000 }, { 0x100000, 0x7ffe0000 }, { 0x100000000, 0x180000000 } },
-	  4, { { 0x1000, 0x40001000, 0 }, { 0x40001000, 0x100000000, 1 }, { 0x100000000, 0x140000000, 2 },
-	       { 0x140000000, 0x180000000, 3 } } },
-	{ "x86-612-fake4-dist", "4:10,15,20,25,15,10,25,20,20,25,10,15,25,20,15,10", "2", MC_ARCH_X86_64, 1, 3,
-	  { { 0x1000, 0x180000000, 0 } },
-	  { { 0x1000, 0x9f000 }, { 0x100000, 0x7ffe0000 }, { 0x100000000, 0x180000000 } },
-	  4, { { 0x1000, 0x40001000, 0 }, { 0x40001000, 0x100000000, 1 }, { 0x100000000, 0x140000000, 2 },
-	       { 0x140000000, 0x180000000, 3 } } },
-	{ "x86-612-fake2G", "2G", "4", MC_ARCH_X86_64, 1, 3, { { 0x1000, 0x200000000, 0 } },
-	  { { 0x1000, 0x9f000 }, { 0x100000, 0x7ffe0000 }, { 0x100000000, 0x200000000 } },
-	  2, { { 0x1000, 0x102001000, 0 }, { 0x102001000, 0x200000000, 1 } } },
-	{ "x86-612-fake8-2phys", "8", "8", MC_ARCH_X86_64, 2, 3,
-	  { { 0x1000, 0x180000000, 0 }, { 0x180000000, 0x280000000, 1 } },
-	  { { 0x1000, 0x9f000 }, { 0x100000, 0x7ffe0000 }, { 0x100000000, 0x280000000 } },
-	  8, { { 0x1000, 0x40001000, 0 }, { 0x180000000, 0x1c0000000, 1 }, { 0x40001000, 0x100000000, 2 },
-	       { 0x1c0000000, 0x200000000, 3 }, { 0x100000000, 0x140000000, 4 }, { 0x200000000, 0x240000000, 5 },
-	       { 0x140000000, 0x180000000, 6 }, { 0x240000000, 0x280000000, 7 } } },
-	{ "arm64-612own-fake4", "4", "8", MC_ARCH_AARCH64, 1, 1, { { 0x40000000, 0x140000000, 0 } },
-	  { { 0x40000000, 0x140000000 } },
-	  4, { { 0x40000000, 0x80000000, 0 }, { 0x80000000, 0xc0000000, 1 }, { 0xc0000000, 0x100000000, 2 },
-	       { 0x100000000, 0x140000000, 3 } } },
+	{"x86-612-fake4",
+	 "4",
+	 "2",
+	 MC_ARCH_X86_64,
+	 1,
+	 3,
+	 {{0x1000, 0x180000000, 0}},
+	 {{0x1000, 0x9f000}, {0x100000, 0x7ffe0000}, {0x100000000, 0x180000000}},
+	 4,
+	 {{0x1000, 0x40001000, 0},
+	  {0x40001000, 0x100000000, 1},
+	  {0x100000000, 0x140000000, 2},
+	  {0x140000000, 0x180000000, 3}}},
+	{"x86-612-fake4-dist",
+	 "4:10,15,20,25,15,10,25,20,20,25,10,15,25,20,15,10",
+	 "2",
+	 MC_ARCH_X86_64,
+	 1,
+	 3,
+	 {{0x1000, 0x180000000, 0}},
+	 {{0x1000, 0x9f000}, {0x100000, 0x7ffe0000}, {0x100000000, 0x180000000}},
+	 4,
+	 {{0x1000, 0x40001000, 0},
+	  {0x40001000, 0x100000000, 1},
+	  {0x100000000, 0x140000000, 2},
+	  {0x140000000, 0x180000000, 3}}},
+	{"x86-612-fake2G",
+	 "2G",
+	 "4",
+	 MC_ARCH_X86_64,
+	 1,
+	 3,
+	 {{0x1000, 0x200000000, 0}},
+	 {{0x1000, 0x9f000}, {0x100000, 0x7ffe0000}, {0x100000000, 0x200000000}},
+	 2,
+	 {{0x1000, 0x102001000, 0}, {0x102001000, 0x200000000, 1}}},
+	{"x86-612-fake8-2phys",
+	 "8",
+	 "8",
+	 MC_ARCH_X86_64,
+	 2,
+	 3,
+	 {{0x1000, 0x180000000, 0}, {0x180000000, 0x280000000, 1}},
+	 {{0x1000, 0x9f000}, {0x100000, 0x7ffe0000}, {0x100000000, 0x280000000}},
+	 8,
+	 {{0x1000, 0x40001000, 0},
+	  {0x180000000, 0x1c0000000, 1},
+	  {0x40001000, 0x100000000, 2},
+	  {0x1c0000000, 0x200000000, 3},
+	  {0x100000000, 0x140000000, 4},
+	  {0x200000000, 0x240000000, 5},
+	  {0x140000000, 0x180000000, 6},
+	  {0x240000000, 0x280000000, 7}}},
+	{"arm64-612own-fake4",
+	 "4",
+	 "8",
+	 MC_ARCH_AARCH64,
+	 1,
+	 1,
+	 {{0x40000000, 0x140000000, 0}},
+	 {{0x40000000, 0x140000000}},
+	 4,
+	 {{0x40000000, 0x80000000, 0},
+	  {0x80000000, 0xc0000000, 1},
+	  {0xc0000000, 0x100000000, 2},
+	  {0x100000000, 0x140000000, 3}}},
 };
 
 static void check_split(const struct boot *b)
 {
 	struct mc_nodemask *nodes = topo_nodemask(b->nr_phys);
-	struct topo_fake_in in = { .phys = b->phys, .nr_phys = b->nr_phys, .ram = b->ram, .nr_ram = b->nr_ram, .nodes = nodes,
-				   .max_nodes = 1024,
-				   .dma_end = 4 * GIB + (b->arch == MC_ARCH_X86_64 ? 0 : b->ram[0].start) };
+	struct topo_fake_in in = {.phys = b->phys,
+				  .nr_phys = b->nr_phys,
+				  .ram = b->ram,
+				  .nr_ram = b->nr_ram,
+				  .nodes = nodes,
+				  .max_nodes = 1024,
+				  .dma_end = 4 * GIB +
+					     (b->arch == MC_ARCH_X86_64 ? 0 : b->ram[0].start)};
 	struct topo_fake out;
 
 	mc_cpumask_setall(&nodes->m);
@@ -280,7 +332,10 @@ static struct mc_topology *described(const struct boot *b)
 
 	snprintf(text, sizeof(text), "fake=%s", b->fake);
 	assert_int_equal(mc_machine_option(m, "smp", b->smp, &error), 0);
-	assert_int_equal(mc_machine_option(m, "mem", b->nr_phys == 2 || !strcmp(b->fake, "2G") ? "8G" : "4G", &error), 0);
+	assert_int_equal(mc_machine_option(m, "mem",
+					   b->nr_phys == 2 || !strcmp(b->fake, "2G") ? "8G" : "4G",
+					   &error),
+			 0);
 	if (b->nr_phys == 2) {
 		assert_int_equal(mc_machine_option(m, "nodes", "2", &error), 0);
 		assert_int_equal(mc_machine_option(m, "numa", "dist,src=0,dst=1,val=21", &error), 0);
@@ -310,32 +365,43 @@ static void test_recordings(void **state)
 		n = mc_topology_nr_node_ids(rec);
 		assert_int_equal(mc_topology_nr_node_ids(own), strcmp(boots[i].fake, "2G") ? n : 4);
 		if (!strcmp(boots[i].fake, "2G")) {
-			/* Described memory starts at 0 and has no holes below 2 GiB: two more nodes fit. */
+			/* Described memory starts at 0 and has no holes below 2 GiB: two more nodes
+			 * fit. */
 			mc_topology_put(rec);
 			mc_topology_put(own);
 			continue;
 		}
-		assert_string_equal(list_of(&mc_topology_nodes_has_cpu(own)->m), list_of(&mc_topology_nodes_has_cpu(rec)->m));
+		assert_string_equal(list_of(&mc_topology_nodes_has_cpu(own)->m),
+				    list_of(&mc_topology_nodes_has_cpu(rec)->m));
 		for (unsigned int a = 0; a < n; a++) {
-			assert_string_equal(list_of(mc_topology_node(own, a)->cpus), list_of(mc_topology_node(rec, a)->cpus));
-			assert_string_equal(list_of(mc_topology_node(own, a)->linked), list_of(mc_topology_node(rec, a)->linked));
+			assert_string_equal(list_of(mc_topology_node(own, a)->cpus),
+					    list_of(mc_topology_node(rec, a)->cpus));
+			assert_string_equal(list_of(mc_topology_node(own, a)->linked),
+					    list_of(mc_topology_node(rec, a)->linked));
 			for (unsigned int b = 0; b < n; b++)
-				assert_int_equal(mc_topology_distance(own, a, b), mc_topology_distance(rec, a, b));
+				assert_int_equal(mc_topology_distance(own, a, b),
+						 mc_topology_distance(rec, a, b));
 		}
 		mc_topology_put(rec);
 		mc_topology_put(own);
 	}
 }
 
-/* ---- oddities of the parser, and results noted in the research on boots that were not kept --------------------------------- */
+/* ---- oddities of the parser, and results noted in the research on boots that were not kept --- */
 
-static void split_small(const char *text, unsigned int nodes, uint64_t top, struct topo_fake *out, int expect, char *reason)
+static void split_small(const char *text, unsigned int nodes, uint64_t top, struct topo_fake *out,
+			int expect, char *reason)
 {
 	struct topo_base *base = small_machine(4, nodes, top);
 	struct mc_range ram[3] = { { 0, 0x9f000 }, { MIB, nodes == 1 ? top : GIB }, { GIB, top } };
 	struct topo_block phys[2] = { { 0, nodes == 1 ? top : GIB, 0 }, { GIB, top, 1 } };
-	struct topo_fake_in in = { .phys = phys, .nr_phys = nodes, .ram = ram, .nr_ram = nodes + 1,
-				   .nodes = base->nodes_online, .dma_end = 4 * GIB, .max_nodes = 1024 };
+	struct topo_fake_in in = {.phys = phys,
+				  .nr_phys = nodes,
+				  .ram = ram,
+				  .nr_ram = nodes + 1,
+				  .nodes = base->nodes_online,
+				  .dma_end = 4 * GIB,
+				  .max_nodes = 1024};
 	struct mc_error error = { 0 };
 
 	assert_int_equal(topo_fake_split(&in, text, out, &error), expect);
@@ -344,14 +410,16 @@ static void split_small(const char *text, unsigned int nodes, uint64_t top, stru
 	topo_base_put(base);
 }
 
-static void expect_sizes(const char *text, unsigned int nodes, uint64_t top, const unsigned int *mib, unsigned int n)
+static void expect_sizes(const char *text, unsigned int nodes, uint64_t top,
+			 const unsigned int *mib, unsigned int n)
 {
 	struct topo_fake out;
 
 	split_small(text, nodes, top, &out, 0, NULL);
 	assert_int_equal(out.nr_nodes, n);
 	for (unsigned int i = 0; i < out.nr_blocks; i++)
-		assert_int_equal((out.block[i].end - out.block[i].start) >> 20, mib[out.block[i].node]);
+		assert_int_equal((out.block[i].end - out.block[i].start) >> 20,
+				 mib[out.block[i].node]);
 	topo_fake_release(&out);
 }
 
@@ -383,8 +451,13 @@ static void test_hole(void **state)
 	struct mc_range ram[] = { { 0x1000, 0x9f000 }, { MIB, 0xbffe0000 }, { 4 * GIB, 6 * GIB } };
 	struct topo_block phys[] = { { 0, 6 * GIB, 0 } };
 	struct mc_nodemask *nodes = topo_nodemask(1);
-	struct topo_fake_in in = { .phys = phys, .nr_phys = 1, .ram = ram, .nr_ram = 3, .nodes = nodes, .dma_end = 4 * GIB,
-				   .max_nodes = 1024 };
+	struct topo_fake_in in = {.phys = phys,
+				  .nr_phys = 1,
+				  .ram = ram,
+				  .nr_ram = 3,
+				  .nodes = nodes,
+				  .dma_end = 4 * GIB,
+				  .max_nodes = 1024};
 	struct topo_fake out;
 
 	(void)state;
@@ -463,8 +536,9 @@ static void test_dealt_out(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_golden),	  cmocka_unit_test(test_recordings), cmocka_unit_test(test_sizes),
-		cmocka_unit_test(test_hole),	  cmocka_unit_test(test_distances),  cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_golden),    cmocka_unit_test(test_recordings),
+		cmocka_unit_test(test_sizes),     cmocka_unit_test(test_hole),
+		cmocka_unit_test(test_distances), cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_dealt_out),
 	};
 

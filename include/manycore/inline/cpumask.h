@@ -161,9 +161,7 @@ MC_INLINE_ bool mc_cpumask_test_and_clear_atomic(struct mc_cpumask *mask, unsign
 		1);
 }
 
-/* ---- whole masks
- * ----------------------------------------------------------------------------------------------------
- */
+/* ---- whole masks ----------------------------------------------------------------------------- */
 
 MC_INLINE_ void mc_cpumask_zero(struct mc_cpumask *mask)
 {
@@ -277,9 +275,7 @@ MC_INLINE_ unsigned int mc_cpumask_weight_andnot(MC_AB_)
 	return mc_cpumask_weight_andnot_wide_(a, b);
 }
 
-/* ---- MC_CPUMASK_VAR
- * -------------------------------------------------------------------------------------------------
- */
+/* ---- MC_CPUMASK_VAR -------------------------------------------------------------------------- */
 
 MC_HELPER_ struct mc_cpumask *mc_cpumask_var_init_(union mc_cpumask_stack_ *stack,
 						   unsigned int nbits)

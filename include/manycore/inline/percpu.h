@@ -236,9 +236,7 @@ static inline void *mc_this_cpu_ptr_(uint64_t h)
 
 MC_END_DECLS
 
-/* ---- the public names
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- the public names ------------------------------------------------------------------------ */
 
 #define MC_H_(handle) ((uint64_t)(uintptr_t)(const volatile void *)(handle))
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * bench.c - `manycore bench`: options, the measuring loop, text and JSON output. The benches are in the other files here.
+ * bench.c - `manycore bench`: options, the measuring loop, text and JSON output. The benches are in
+ * the other files here.
  */
 #include <errno.h>
 #include <json-c/json.h>
@@ -91,7 +92,8 @@ static uint64_t calibrate(const struct bench_side *s, double slice_ns)
 
 	if (s->sample)
 		return 0;
-	/* The first call of all may map memory and fault it in: not a measure of how long one takes. */
+	/* The first call of all may map memory and fault it in: not a measure of how long one
+	 * takes. */
 	s->fn(s->arg, 1);
 	for (;;) {
 		uint64_t t = bench_now_ns();
@@ -144,7 +146,8 @@ static void report(struct bench *b, const struct bench_case *c, double **v, unsi
 	}
 	for (unsigned int i = 0; c->quantile > 0 && i < c->nr_peers; i++)
 		json_object_object_add(json_object_object_get(peers, c->peer[i].name), "ratio",
-				       number(quantile(v[0], n, c->quantile) / quantile(v[i + 1], n, c->quantile)));
+				       number(quantile(v[0], n, c->quantile) /
+					      quantile(v[i + 1], n, c->quantile)));
 	for (unsigned int i = 0; i < c->nr_peers; i++)
 		add_stats(json_object_object_get(peers, c->peer[i].name), v[i + 1], n, c->quantile);
 	add_stats(o, v[0], n, c->quantile);
@@ -152,7 +155,9 @@ static void report(struct bench *b, const struct bench_case *c, double **v, unsi
 		json_object_object_add(o, "quantile", number(c->quantile));
 	json_object_object_add(o, "peers", peers);
 	if (!b->json) {
-		printf("%-26s %10.4g %-8s", c->name, quantile(v[0], n, c->quantile > 0 ? c->quantile : 0.5), c->unit ? c->unit : "ns");
+		printf("%-26s %10.4g %-8s", c->name,
+		       quantile(v[0], n, c->quantile > 0 ? c->quantile : 0.5),
+		       c->unit ? c->unit : "ns");
 		json_object_object_foreach(peers, name, p)
 			printf("  %s %.2fx%s", name, json_object_get_double(json_object_object_get(p, "ratio")),
 			       json_object_object_get(p, "noisy") ? "?" : "");
@@ -281,10 +286,13 @@ int cmd_bench(int argc, char **argv)
 		return cmd_usage_error("bench", "there is no bench '%s'", name);
 	}
 	if (b.json) {
-		struct json_object *doc = json_object_array_length(all) == 1 ? json_object_array_get_idx(all, 0) : all;
+		struct json_object *doc = json_object_array_length(all) == 1
+						  ? json_object_array_get_idx(all, 0)
+						  : all;
 
-		puts(json_object_to_json_string_ext(doc, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED |
-						    JSON_C_TO_STRING_NOSLASHESCAPE));
+		puts(json_object_to_json_string_ext(doc, JSON_C_TO_STRING_PRETTY |
+								 JSON_C_TO_STRING_SPACED |
+								 JSON_C_TO_STRING_NOSLASHESCAPE));
 	}
 	json_object_put(all);
 	return cmd_finish("bench", CMD_OK);

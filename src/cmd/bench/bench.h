@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bench.h - the frame of `manycore bench`: cases and their peers measured in one run, in interleaved slices.
+ * bench.h - the frame of `manycore bench`: cases and their peers measured in one run, in
+ * interleaved slices.
  *
- * A case is our operation plus any number of peers doing the same work. bench_run() calibrates each so that a slice takes
- * about slice_ns, then goes round: one slice of ours, one of each peer, and again, `rounds` times; the median, p10 and
- * p90 over the slices are reported and `ratio` is the median over the rounds of ours/peer within the round.
- * Units: ns an operation unless the case says otherwise (rates: ratio is still ours / peer).
+ * A case is our operation plus any number of peers doing the same work. bench_run() calibrates each
+ * so that a slice takes about slice_ns, then goes round: one slice of ours, one of each peer, and
+ * again, `rounds` times; the median, p10 and p90 over the slices are reported and `ratio` is the
+ * median over the rounds of ours/peer within the round. Units: ns an operation unless the case says
+ * otherwise (rates: ratio is still ours / peer).
  */
 #ifndef MC_BENCH_H
 #define MC_BENCH_H
@@ -17,7 +19,8 @@ enum { BENCH_MAX_PEERS = 8 };
 
 /* Does `iterations` operations. The frame times the call. `arg` as given in the case. */
 typedef void (*bench_fn)(void *arg, uint64_t iterations);
-/* Measures by itself: returns one sample in the case's unit (for work that the frame cannot repeat in a loop). */
+/* Measures by itself: returns one sample in the case's unit (for work that the frame cannot repeat
+ * in a loop). */
 typedef double (*bench_sample_fn)(void *arg);
 
 struct bench_side {

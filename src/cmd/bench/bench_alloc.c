@@ -47,9 +47,7 @@ static double chunk_1t(void *arg)
 	return bench_together(1, pair, arg, CHUNK_PAIRS);
 }
 
-/* ---- peers
- * ----------------------------------------------------------------------------------------------------------------
- */
+/* ---- peers ----------------------------------------------------------------------------------- */
 
 /* Two live copies at the same distance as ours; the list runs through copy 0. */
 static struct {
@@ -117,9 +115,7 @@ static double calloc_2t(void *arg)
 	return bench_together(2, calloc_pair, arg, PAIRS / 4);
 }
 
-/* ---- cases
- * -----------------------------------------------------------------------------------------------------------------
- */
+/* ---- cases ----------------------------------------------------------------------------------- */
 
 static void run(struct bench *b, struct bench_case k)
 {

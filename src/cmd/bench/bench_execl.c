@@ -76,9 +76,7 @@ static double many_2t(void *arg)
 	return bench_together(2, init_many, arg, SPACES);
 }
 
-/* ---- with real processes
- * -----------------------------------------------------------------------------------------------------
- */
+/* ---- with real processes --------------------------------------------------------------------- */
 
 static void spawn(void)
 {

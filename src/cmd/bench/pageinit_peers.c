@@ -152,9 +152,7 @@ double pageinit_madvise(void *job)
 	return populate(job, 0);
 }
 
-/* ---- programs
- * -----------------------------------------------------------------------------------------------------
- */
+/* ---- programs -------------------------------------------------------------------------------- */
 
 /* Runs it without output; seconds, or 0 when it failed. */
 static double run_program(char *const *argv)
@@ -248,9 +246,7 @@ double pageinit_cache_vmtouch(void *job)
 	return s > 0 ? (double)j->size / s / 1e9 : NOTHING;
 }
 
-/* ---- latencies
- * ----------------------------------------------------------------------------------------------------
- */
+/* ---- latencies ------------------------------------------------------------------------------- */
 
 struct mapper {
 	pthread_t thread;

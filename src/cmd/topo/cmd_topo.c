@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* cmd_topo.c - `manycore topo`: a machine (this one, or one that is described) as text, JSON or a drawing. */
+/* cmd_topo.c - `manycore topo`: a machine (this one, or one that is described) as text, JSON or a
+ * drawing. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -104,13 +105,16 @@ int cmd_topo(int argc, char **argv)
 			return help();
 		default:
 			machine_options_free(&machine);
-			return cmd_usage_error("topo", opt == ':' ? "%s: needs a value" : "%s: no such option", argv[optind - 1]);
+			return cmd_usage_error(
+				"topo", opt == ':' ? "%s: needs a value" : "%s: no such option",
+				argv[optind - 1]);
 		}
 	}
 	if (optind < argc) {
 		machine_options_free(&machine);
-		return cmd_usage_error("topo", "%s: no operands are taken; a recording is given as --machine %s%s", argv[optind],
-				       strchr(argv[optind], '/') ? "" : "./", argv[optind]);
+		return cmd_usage_error(
+			"topo", "%s: no operands are taken; a recording is given as --machine %s%s",
+			argv[optind], strchr(argv[optind], '/') ? "" : "./", argv[optind]);
 	}
 	topo = machine_options_build(&machine);
 	if (!topo)

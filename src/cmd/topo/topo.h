@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * topo.h - the parts of `manycore topo`: one writer a format, and the tree of things that contain CPUs which some share.
+ * topo.h - the parts of `manycore topo`: one writer a format, and the tree of things that contain
+ * CPUs which some share.
  */
 #ifndef MC_CMD_TOPO_H
 #define MC_CMD_TOPO_H
@@ -15,7 +16,16 @@ int topo_write_tree(const struct mc_topology *topo, FILE *out);
 int topo_write_json(const struct mc_topology *topo, FILE *out);
 int topo_write_svg(const struct mc_topology *topo, FILE *out);
 
-enum topo_kind { TOPO_MACHINE, TOPO_PACKAGE, TOPO_NODE, TOPO_DIE, TOPO_CACHE, TOPO_CLUSTER, TOPO_CORE, TOPO_CPU };
+enum topo_kind {
+	TOPO_MACHINE,
+	TOPO_PACKAGE,
+	TOPO_NODE,
+	TOPO_DIE,
+	TOPO_CACHE,
+	TOPO_CLUSTER,
+	TOPO_CORE,
+	TOPO_CPU
+};
 
 /* A box: everything in it has CPUs that are among its own. */
 struct topo_box {
@@ -28,8 +38,8 @@ struct topo_box {
 	/* svg: place and size, filled by its layout */
 	unsigned int x, y, w, h, columns;
 };
-/* The machine as a box of boxes; memory-only nodes are its last children, sets that would cut others are left out.
- * NULL + ENOMEM. */
+/* The machine as a box of boxes; memory-only nodes are its last children, sets that would cut
+ * others are left out. NULL + ENOMEM. */
 struct topo_box *topo_boxes(const struct mc_topology *topo);
 void topo_boxes_free(struct topo_box *box);
 

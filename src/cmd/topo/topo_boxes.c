@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * topo_boxes.c - what contains what: a tree of everything on the machine that has CPUs, by inclusion of their sets.
+ * topo_boxes.c - what contains what: a tree of everything on the machine that has CPUs, by
+ * inclusion of their sets.
  *
- * Boxes are made largest first and hung below the smallest box that contains them; a set that cuts across one already
- * there (a node over halves of two packages) has no place in a tree and is left out. Several nodes with the same CPUs
- * (numa=fake) make one box.
+ * Boxes are made largest first and hung below the smallest box that contains them; a set that cuts
+ * across one already there (a node over halves of two packages) has no place in a tree and is left
+ * out. Several nodes with the same CPUs (numa=fake) make one box.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -16,7 +17,8 @@ struct list {
 	size_t nr, room;
 };
 
-static struct topo_box *add(struct list *list, enum topo_kind kind, unsigned int number, const struct mc_cpumask *cpus)
+static struct topo_box *add(struct list *list, enum topo_kind kind, unsigned int number,
+			    const struct mc_cpumask *cpus)
 {
 	struct topo_box *box;
 
@@ -45,8 +47,8 @@ static bool is_first(const struct mc_cpumask *mask, unsigned int cpu)
 	return mask && mc_cpumask_first(mask) == cpu;
 }
 
-static int add_level(struct list *list, const struct mc_topology *topo, unsigned int cpu, enum mc_level level,
-		     enum topo_kind kind, int id, const char *name)
+static int add_level(struct list *list, const struct mc_topology *topo, unsigned int cpu,
+		     enum mc_level level, enum topo_kind kind, int id, const char *name)
 {
 	const struct mc_cpumask *mask = mc_topology_siblings(topo, cpu, level);
 	struct topo_box *box;
@@ -75,7 +77,8 @@ static int add_caches(struct list *list, const struct mc_topology *topo, unsigne
 		if (!box)
 			return -ENOMEM;
 		box->size = cache->size;
-		snprintf(box->label, sizeof(box->label), "L%u%s%s%s", cache->level, types[cache->type], cache->size ? " " : "",
+		snprintf(box->label, sizeof(box->label), "L%u%s%s%s", cache->level,
+			 types[cache->type], cache->size ? " " : "",
 			 cache->size ? topo_size(cache->size, size, sizeof(size)) : "");
 	}
 	return 0;
@@ -137,7 +140,8 @@ static int add_nodes(struct list *list, const struct mc_topology *topo)
 		text = topo_list(same);
 		if (box && text) {
 			box->size = sum;
-			snprintf(box->label, sizeof(box->label), "%s %.40s  %s%s", mc_cpumask_weight(same) > 1 ? "Nodes" : "Node", text,
+			snprintf(box->label, sizeof(box->label), "%s %.40s  %s%s",
+				 mc_cpumask_weight(same) > 1 ? "Nodes" : "Node", text,
 				 sum ? topo_size(sum, size, sizeof(size)) : "no memory",
 				 mc_cpumask_empty(node->cpus) ? ", no CPUs" : "");
 		}
@@ -149,7 +153,7 @@ static int add_nodes(struct list *list, const struct mc_topology *topo)
 	return 0;
 }
 
-/* ---- hanging them up -------------------------------------------------------------------------------------------------------- */
+/* ---- hanging them up ------------------------------------------------------------------------- */
 
 struct order {
 	struct topo_box *box;
@@ -203,21 +207,24 @@ static void reverse_children(struct topo_box *box)
 	box->first = list;
 }
 
-/* A set as large as the one around it says nothing new: a die that is the package, a cluster that is the core. Nodes and
- * caches stay. */
-static bool says_nothing(const struct topo_box *box, struct topo_box *const *below, unsigned int first)
+/* A set as large as the one around it says nothing new: a die that is the package, a cluster that
+ * is the core. Nodes and caches stay. */
+static bool says_nothing(const struct topo_box *box, struct topo_box *const *below,
+			 unsigned int first)
 {
 	const struct topo_box *parent = below[first];
 
 	if (box->kind != TOPO_DIE && box->kind != TOPO_CLUSTER)
 		return false;
-	return (parent->cpus && mc_cpumask_equal(parent->cpus, box->cpus)) || mc_cpumask_weight(box->cpus) == 1;
+	return (parent->cpus && mc_cpumask_equal(parent->cpus, box->cpus)) ||
+	       mc_cpumask_weight(box->cpus) == 1;
 }
 
 static int build(struct topo_box *root, struct list *list, const struct mc_topology *topo)
 {
 	unsigned int n = mc_topology_nr_cpu_ids(topo);
-	struct topo_box **below = malloc(n * sizeof(*below)), *memory_only = NULL, **tail = &memory_only;
+	struct topo_box **below = malloc(n * sizeof(*below)), *memory_only = NULL,
+			**tail = &memory_only;
 	struct order *order = malloc((list->nr + 1) * sizeof(*order));
 	int rc = below && order ? 0 : -ENOMEM;
 
@@ -238,7 +245,8 @@ static int build(struct topo_box *root, struct list *list, const struct mc_topol
 		if (box->kind == TOPO_NODE && !order[i].weight) {
 			*tail = box;
 			tail = &box->next;
-		} else if ((box->kind != TOPO_CPU && (says_nothing(box, below, order[i].first) || !order[i].weight)) ||
+		} else if ((box->kind != TOPO_CPU &&
+			    (says_nothing(box, below, order[i].first) || !order[i].weight)) ||
 			   !hang(&order[i], below)) {
 			free(box);
 		}
@@ -270,8 +278,8 @@ struct topo_box *topo_boxes(const struct mc_topology *topo)
 		root->kind = TOPO_MACHINE;
 		root->cpus = mc_topology_online(topo);
 		root->size = mc_topology_mem_total(topo);
-		snprintf(root->label, sizeof(root->label), "Machine  %s, %u CPUs", topo_size(root->size, size, sizeof(size)),
-			 mc_cpumask_weight(root->cpus));
+		snprintf(root->label, sizeof(root->label), "Machine  %s, %u CPUs",
+			 topo_size(root->size, size, sizeof(size)), mc_cpumask_weight(root->cpus));
 		rc = add_cpus(&list, topo);
 	}
 	if (rc == 0)

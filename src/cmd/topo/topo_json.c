@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
- * topo_json.c - the whole machine as JSON. The layout is stable (manycore-topo(1)): fields are only ever added.
+ * topo_json.c - the whole machine as JSON. The layout is stable (manycore-topo(1)): fields are only
+ * ever added.
  *
- * Caches are listed once and named by index from their CPUs; sets are lists in the kernel's form ("0-3,8").
+ * Caches are listed once and named by index from their CPUs; sets are lists in the kernel's form
+ * ("0-3,8").
  */
 #include <errno.h>
 #include <json-c/json.h>
@@ -10,7 +12,8 @@
 #include <string.h>
 #include "cmd/topo/topo.h"
 
-/* json-c's adders want objects that exist: one failed allocation makes the whole text unusable, noted here. */
+/* json-c's adders want objects that exist: one failed allocation makes the whole text unusable,
+ * noted here. */
 struct build {
 	const struct mc_topology *topo;
 	bool failed;
@@ -27,7 +30,8 @@ static void put_number(struct build *b, struct json_object *to, const char *key,
 	put(b, to, key, json_object_new_int64((int64_t)v));
 }
 
-static void put_list(struct build *b, struct json_object *to, const char *key, const struct mc_cpumask *mask)
+static void put_list(struct build *b, struct json_object *to, const char *key,
+		     const struct mc_cpumask *mask)
 {
 	char *text = mask ? topo_list(mask) : NULL;
 
@@ -69,7 +73,7 @@ static struct json_object *cpus_object(struct build *b)
 	return o;
 }
 
-/* ---- caches: each is listed by the first CPU that shares it; `index` remembers where ------------------------------------------ */
+/* ---- caches: each is listed by the first CPU that shares it; `index` remembers where --------- */
 
 struct caches {
 	struct json_object *list;
@@ -140,7 +144,7 @@ static struct json_object *cpu_object(struct build *b, struct caches *c, unsigne
 	return o;
 }
 
-/* ---- nodes -------------------------------------------------------------------------------------------------------------------- */
+/* ---- nodes ----------------------------------------------------------------------------------- */
 
 static void put_fallback(struct build *b, struct json_object *o, unsigned int id)
 {
@@ -213,7 +217,8 @@ static struct json_object *numa_object(struct build *b)
 int topo_write_json(const struct mc_topology *topo, FILE *out)
 {
 	struct build b = { .topo = topo };
-	struct json_object *root = json_object_new_object(), *cpus = json_object_new_array(), *nodes = json_object_new_array();
+	struct json_object *root = json_object_new_object(), *cpus = json_object_new_array(),
+			   *nodes = json_object_new_array();
 	unsigned int n = mc_topology_nr_cpu_ids(topo), i;
 	struct caches caches = { json_object_new_array(), calloc(n, sizeof(*caches.index)) };
 	const char *text;
@@ -235,7 +240,10 @@ int topo_write_json(const struct mc_topology *topo, FILE *out)
 		put(&b, root, "cpu", cpus);
 		put(&b, root, "cache", caches.list);
 		put(&b, root, "node", nodes);
-		text = b.failed ? NULL : json_object_to_json_string_ext(root, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE);
+		text = b.failed ? NULL
+				: json_object_to_json_string_ext(
+					  root,
+					  JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_NOSLASHESCAPE);
 		if (text)
 			fprintf(out, "%s\n", text);
 		else

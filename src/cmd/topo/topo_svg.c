@@ -2,8 +2,9 @@
 /*
  * topo_svg.c - the tree of boxes as a drawing: nested rectangles, one small square a CPU.
  *
- * Two passes: sizes from the inside out, each box laying its children out in a grid of about the shape of a screen, then
- * the drawing. A core and its own caches are one rectangle with a bar for each. Units are pixels of a 1:1 view.
+ * Two passes: sizes from the inside out, each box laying its children out in a grid of about the
+ * shape of a screen, then the drawing. A core and its own caches are one rectangle with a bar for
+ * each. Units are pixels of a 1:1 view.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -23,7 +24,8 @@ static const struct style styles[] = {
 	[TOPO_CORE] = { "#f1f1f1", "#8a8a8a" },	   [TOPO_CPU] = { "#ffffff", "#8a8a8a" },
 };
 
-/* The boxes that share a rectangle with `box`: its only child again and again while it has the same CPUs. */
+/* The boxes that share a rectangle with `box`: its only child again and again while it has the same
+ * CPUs. */
 static struct topo_box *chained(const struct topo_box *box)
 {
 	struct topo_box *child = box->first;
@@ -60,7 +62,8 @@ static unsigned int choose_columns(unsigned int n, unsigned int w, unsigned int 
 
 	for (unsigned int c = 1; c <= n; c++) {
 		unsigned int rows = (n + c - 1) / c;
-		double ratio = (double)c * w / ((double)rows * h * 1.6), off = ratio > 1 ? ratio : 1 / ratio;
+		double ratio = (double)c * w / ((double)rows * h * 1.6),
+		       off = ratio > 1 ? ratio : 1 / ratio;
 
 		/* A full last row looks better than a slightly better shape. */
 		if (n % c)
@@ -109,7 +112,10 @@ static void measure(struct topo_box *box)
 	/* All cells of a grid have one size, so that rows and columns line up. */
 	for (struct topo_box *child = inner->first; child; child = child->next)
 		child->w = w;
-	box->columns = n ? inner->first->kind == TOPO_CPU && n <= 8 ? n > 4 ? 4 : n : choose_columns(n, w + GAP, h + GAP) : 0;
+	box->columns = n ? inner->first->kind == TOPO_CPU && n <= 8
+				       ? n > 4 ? 4 : n
+				       : choose_columns(n, w + GAP, h + GAP)
+			 : 0;
 	box->h = has_bar(box) ? bars * BAR : TITLE;
 	box->w = width;
 	if (n) {
@@ -160,10 +166,12 @@ static void put_text(FILE *out, unsigned int x, unsigned int y, const char *clas
 	fputs("</text>\n", out);
 }
 
-static void put_rect(FILE *out, const struct topo_box *box, unsigned int y, unsigned int h, const struct style *style)
+static void put_rect(FILE *out, const struct topo_box *box, unsigned int y, unsigned int h,
+		     const struct style *style)
 {
-	fprintf(out, "<rect x=\"%u\" y=\"%u\" width=\"%u\" height=\"%u\" fill=\"%s\" stroke=\"%s\"/>\n", box->x, y, box->w, h,
-		style->fill, style->stroke);
+	fprintf(out,
+		"<rect x=\"%u\" y=\"%u\" width=\"%u\" height=\"%u\" fill=\"%s\" stroke=\"%s\"/>\n",
+		box->x, y, box->w, h, style->fill, style->stroke);
 }
 
 static void draw(const struct topo_box *box, FILE *out)

@@ -57,7 +57,7 @@ static int put_list(FILE *out, const char *before, const struct mc_cpumask *mask
 	return 0;
 }
 
-/* ---- numactl -H ----------------------------------------------------------------------------------------------------------- */
+/* ---- numactl -H ------------------------------------------------------------------------------ */
 
 static void put_distances(const struct mc_topology *topo, FILE *out)
 {
@@ -96,13 +96,14 @@ int topo_write_numactl(const struct mc_topology *topo, FILE *out)
 		mc_for_each_cpu(cpu, node->cpus)
 			fprintf(out, " %u", cpu);
 		fprintf(out, "\nnode %u size: %llu MB\nnode %u free: %llu MB\n", id,
-			(unsigned long long)(node->mem_total >> 20), id, (unsigned long long)(node->mem_free >> 20));
+			(unsigned long long)(node->mem_total >> 20), id,
+			(unsigned long long)(node->mem_free >> 20));
 	}
 	put_distances(topo, out);
 	return 0;
 }
 
-/* ---- summary --------------------------------------------------------------------------------------------------------------- */
+/* ---- summary --------------------------------------------------------------------------------- */
 
 /* How many different sets CPUs have at a level. */
 static unsigned int count_sets(const struct mc_topology *topo, enum mc_level level)
@@ -132,8 +133,10 @@ static void put_caches(const struct mc_topology *topo, FILE *out)
 
 			n += other && mc_cpumask_first(other->shared) == cpu;
 		}
-		fprintf(out, "%sL%u%s %u x %s (%u CPU%s each)", i ? ", " : "Caches:       ", cache->level, types[cache->type], n,
-			cache->size ? topo_size(cache->size, size, sizeof(size)) : "unknown size", mc_cpumask_weight(cache->shared),
+		fprintf(out, "%sL%u%s %u x %s (%u CPU%s each)",
+			i ? ", " : "Caches:       ", cache->level, types[cache->type], n,
+			cache->size ? topo_size(cache->size, size, sizeof(size)) : "unknown size",
+			mc_cpumask_weight(cache->shared),
 			mc_cpumask_weight(cache->shared) == 1 ? "" : "s");
 	}
 	if (mc_topology_cache(topo, first, 0))
@@ -150,7 +153,8 @@ static int put_nodes(const struct mc_topology *topo, FILE *out)
 	mc_for_each_cpu(id, online) {
 		const struct mc_node *node = mc_topology_node(topo, id);
 
-		fprintf(out, "%4u  %-10s  ", id, node->mem_total ? topo_size(node->mem_total, size, sizeof(size)) : "none");
+		fprintf(out, "%4u  %-10s  ", id,
+			node->mem_total ? topo_size(node->mem_total, size, sizeof(size)) : "none");
 		if (put_list(out, "", node->cpus, node->physical >= 0 ? "" : "\n") < 0)
 			return -ENOMEM;
 		if (node->physical >= 0)
@@ -194,7 +198,8 @@ int topo_write_summary(const struct mc_topology *topo, FILE *out)
 	    put_list(out, "Allowed here: ", mc_topology_allowed(topo), "\n") < 0)
 		return -ENOMEM;
 	fprintf(out, "Packages:     %u", count_sets(topo, MC_LEVEL_PACKAGE));
-	if (mc_topology_siblings(topo, cpu, MC_LEVEL_DIE) && count_sets(topo, MC_LEVEL_DIE) != count_sets(topo, MC_LEVEL_PACKAGE))
+	if (mc_topology_siblings(topo, cpu, MC_LEVEL_DIE) &&
+	    count_sets(topo, MC_LEVEL_DIE) != count_sets(topo, MC_LEVEL_PACKAGE))
 		fprintf(out, ", dies: %u", count_sets(topo, MC_LEVEL_DIE));
 	fprintf(out, ", cores: %u", cores);
 	if (cores && mc_topology_siblings(topo, cpu, MC_LEVEL_CORE))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * topo_tree.c - the tree of boxes as text. What is alike is told once: a core with its caches is one line, and a row of
- * equal cores or caches is a line with their number.
+ * topo_tree.c - the tree of boxes as text. What is alike is told once: a core with its caches is
+ * one line, and a row of equal cores or caches is a line with their number.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -25,7 +25,8 @@ static bool alike(const struct topo_box *a, const struct topo_box *b)
 {
 	const struct topo_box *x = a->first, *y = b->first;
 
-	if (a->kind != b->kind || a->size != b->size || (a->kind == TOPO_CACHE && strcmp(a->label, b->label)))
+	if (a->kind != b->kind || a->size != b->size ||
+	    (a->kind == TOPO_CACHE && strcmp(a->label, b->label)))
 		return false;
 	for (; x && y; x = x->next, y = y->next)
 		if (!alike(x, y))
@@ -54,8 +55,8 @@ struct prefix {
 static int write_below(const struct topo_box *box, FILE *out, const struct prefix *prefix);
 
 /* One line for `n` equal boxes starting with this one, and what is below them. */
-static int write_line(const struct topo_box *box, unsigned int n, const struct topo_box *last, FILE *out,
-		      const struct prefix *prefix, bool final)
+static int write_line(const struct topo_box *box, unsigned int n, const struct topo_box *last,
+		      FILE *out, const struct prefix *prefix, bool final)
 {
 	const struct topo_box *b = box, *next;
 	struct prefix deeper;

@@ -52,9 +52,7 @@ void pol_relative(uint64_t *ret, const uint64_t *orig, const uint64_t *rel, unsi
 unsigned int pol_remap(unsigned int node, const uint64_t *from, const uint64_t *to,
 		       unsigned int words);
 
-/* ---- the machine
- * ----------------------------------------------------------------------------------------------------
- */
+/* ---- the machine ----------------------------------------------------------------------------- */
 
 struct pol_machine {
 	unsigned int nr_node_ids, max_numnodes, words;
@@ -69,9 +67,7 @@ struct pol_machine {
 struct pol_machine *pol_machine_new(const struct mc_topology *topo, size_t page_size);
 void pol_machine_free(struct pol_machine *machine);
 
-/* ---- policies
- * -------------------------------------------------------------------------------------------------------
- */
+/* ---- policies -------------------------------------------------------------------------------- */
 
 struct pol {
 	unsigned int refs;
@@ -183,9 +179,7 @@ void pol_pages_free(struct pol_pages *pages,
 void pol_pages_each(const struct pol_pages *pages,
 		    void (*fn)(void *arg, uint64_t page, unsigned int node), void *arg);
 
-/* ---- text.c
- * -------------------------------------------------------------------------------------------------------------
- */
+/* ---- text.c ---------------------------------------------------------------------------------- */
 
 /* mpol_to_str(): "interleave=static:0-3". */
 void pol_text(struct mc_text *text, const struct pol *pol);

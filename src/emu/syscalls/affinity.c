@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * affinity.c - sched_getaffinity, sched_setaffinity, getcpu, with the kernel's sizes, order of checks and errors
- * (kernel/sched/syscalls.c): the result is the size of a mask, a long mask is cut silently, a short one extended by
- * zeroes; CPUs that are offline are kept in the mask but not told.
+ * affinity.c - sched_getaffinity, sched_setaffinity, getcpu, with the kernel's sizes, order of
+ * checks and errors (kernel/sched/syscalls.c): the result is the size of a mask, a long mask is cut
+ * silently, a short one extended by zeroes; CPUs that are offline are kept in the mask but not
+ * told.
  */
 #include <errno.h>
 #include <signal.h>

@@ -60,9 +60,7 @@ int64_t emu_set_mempolicy(struct emu_call *call)
 	return 0;
 }
 
-/* ---- get_mempolicy
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- get_mempolicy --------------------------------------------------------------------------- */
 
 static int note_node(void *arg, const struct mp_vma *vma, uint64_t addr, const struct mp_page *page)
 {
@@ -192,9 +190,7 @@ int64_t emu_get_mempolicy(struct emu_call *call)
 	return rc;
 }
 
-/* ---- mbind
- * ---------------------------------------------------------------------------------------------------------------------
- */
+/* ---- mbind ----------------------------------------------------------------------------------- */
 
 struct misplaced {
 	struct mp_state *state;
@@ -367,9 +363,7 @@ int64_t emu_mbind(struct emu_call *call)
 	return rc;
 }
 
-/* ---- set_mempolicy_home_node
- * ------------------------------------------------------------------------------------------------------
- */
+/* ---- set_mempolicy_home_node ----------------------------------------------------------------- */
 
 static int set_home(struct mp_state *state, struct emu_mm *mm, const struct mp_maps *maps,
 		    uint64_t start, uint64_t end, unsigned int home)

@@ -209,9 +209,7 @@ int emu_policy_numa_maps(struct emu *emu, struct emu_task *task, struct mc_text 
 	return rc;
 }
 
-/* ---- figures of the nodes
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- figures of the nodes -------------------------------------------------------------------- */
 
 /* Programs that never asked are looked at too, and go on as if they had not been. */
 static void look_at(struct emu *emu, struct emu_process *process)
@@ -267,9 +265,7 @@ static void node_counters(void *arg, unsigned int node, struct mc_node_counters 
 		*counters = state->counters[node];
 }
 
-/* ---- weights
- * -------------------------------------------------------------------------------------------------------------------------
- */
+/* ---- weights --------------------------------------------------------------------------------- */
 
 static const char weights[] = "/sys/kernel/mm/mempolicy/weighted_interleave/node";
 

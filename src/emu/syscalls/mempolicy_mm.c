@@ -16,9 +16,7 @@
 #include <unistd.h>
 #include "emu/syscalls/mempolicy.h"
 
-/* ---- the run
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- the run --------------------------------------------------------------------------------- */
 
 static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
 
@@ -59,9 +57,7 @@ struct mp_state *mp_state(struct emu *emu)
 	return state;
 }
 
-/* ---- mappings
- * ------------------------------------------------------------------------------------------------------------
- */
+/* ---- mappings -------------------------------------------------------------------------------- */
 
 static char *read_all(pid_t pid, const char *name, size_t *len)
 {
@@ -251,9 +247,7 @@ struct pol *mp_vma_policy(struct mp_state *state, const struct emu_mm *mm, const
 	return mm ? pol_get(pol_ranges_at(&mm->ranges, addr, NULL)) : NULL;
 }
 
-/* ---- address spaces
- * ------------------------------------------------------------------------------------------------------------
- */
+/* ---- address spaces -------------------------------------------------------------------------- */
 
 static void uncount(void *arg, uint64_t page, unsigned int node)
 {
@@ -394,9 +388,7 @@ void emu_mm_gone(struct emu *emu, struct emu_process *process)
 	process->mm = NULL;
 }
 
-/* ---- tasks
- * ----------------------------------------------------------------------------------------------------------------------
- */
+/* ---- tasks ----------------------------------------------------------------------------------- */
 
 unsigned int mp_task_node(struct emu *emu, const struct emu_task *task)
 {

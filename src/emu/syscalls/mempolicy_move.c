@@ -168,9 +168,7 @@ static int64_t query(struct emu_call *call, struct emu_process *process, uint64_
 	return rc;
 }
 
-/* ---- moves
- * -------------------------------------------------------------------------------------------------------------------
- */
+/* ---- moves ----------------------------------------------------------------------------------- */
 
 struct mover {
 	struct emu_call *call;
@@ -325,9 +323,7 @@ static int64_t move(struct mover *m)
 	return rc;
 }
 
-/* ---- whose pages
- * ----------------------------------------------------------------------------------------------------------------
- */
+/* ---- whose pages ----------------------------------------------------------------------------- */
 
 static bool exists(pid_t pid)
 {
@@ -385,9 +381,7 @@ int64_t emu_move_pages(struct emu_call *call)
 	return m.nodes ? move(&m) : query(call, m.process, m.count, m.pages, m.status);
 }
 
-/* ---- migrate_pages
- * ------------------------------------------------------------------------------------------------------------------
- */
+/* ---- migrate_pages --------------------------------------------------------------------------- */
 
 struct migration {
 	struct mp_state *state;

@@ -15,9 +15,7 @@
 #include <unistd.h>
 #include "emu/syscalls/mempolicy_settle.h"
 
-/* ---- one page
- * -------------------------------------------------------------------------------------------------------------------
- */
+/* ---- one page -------------------------------------------------------------------------------- */
 
 static void count_page(struct mp_state *state, const struct pol *pol, unsigned int wanted,
 		       unsigned int node, unsigned int local)
@@ -161,9 +159,7 @@ static unsigned int place_new(struct settle *s, const struct mp_vma *vma, uint64
 	return node;
 }
 
-/* ---- a mapping
- * ---------------------------------------------------------------------------------------------------------------------
- */
+/* ---- a mapping ------------------------------------------------------------------------------- */
 
 static bool is_there(uint64_t entry)
 {

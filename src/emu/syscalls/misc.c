@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * misc.c - sysinfo, answered from the machine's memory, and calls that name a CPU by number which the host would take for
- * one of its own: refused with an error that the kernel itself may give (docs/syscalls.md).
+ * misc.c - sysinfo, answered from the machine's memory, and calls that name a CPU by number which
+ * the host would take for one of its own: refused with an error that the kernel itself may give
+ * (docs/syscalls.md).
  */
 #include <errno.h>
 #include <linux/bpf.h>

@@ -2,9 +2,10 @@
 /*
  * open.c - open, openat, openat2: files and folders of the machine.
  *
- * Where the namespace view covers a path the host's kernel opens it, once its file is made. Everywhere else the answer is
- * a descriptor: of the private tree for folders and files of the machine, of a memfd for those of /proc. Opens with
- * O_NOCTTY are not seen at all (table.c): compilers look for headers with them, and nothing reads /proc so.
+ * Where the namespace view covers a path the host's kernel opens it, once its file is made.
+ * Everywhere else the answer is a descriptor: of the private tree for folders and files of the
+ * machine, of a memfd for those of /proc. Opens with O_NOCTTY are not seen at all (table.c):
+ * compilers look for headers with them, and nothing reads /proc so.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -2,8 +2,9 @@
 /*
  * thread.c - calls that begin and end threads and images; all of them go on in the host's kernel.
  *
- * set_tid_address is the first thing that glibc and musl do in a new image: there the vDSO is patched. Creations of
- * threads are noted (creators.c); exits settle what was inherited while the creator still can be asked.
+ * set_tid_address is the first thing that glibc and musl do in a new image: there the vDSO is
+ * patched. Creations of threads are noted (creators.c); exits settle what was inherited while the
+ * creator still can be asked.
  */
 #include <errno.h>
 #include <sched.h>
@@ -37,14 +38,16 @@ int64_t emu_clone3(struct emu_call *call)
 int64_t emu_exit(struct emu_call *call)
 {
 	emu_settle(call, call->task);
-	/* Its faults are lost with it: what it touched is told from what others did as long as it is there. */
+	/* Its faults are lost with it: what it touched is told from what others did as long as it
+	 * is there. */
 	if (emu_policy_moving && (call->task->asked || call->task->policy))
 		emu_policy_moving(call->emu, call->task);
 	emu_task_exit(call->emu, call->task);
 	return EMU_CONTINUE;
 }
 
-/* Children that were never seen lose their creator now. Nothing to do while all is as it was at the start. */
+/* Children that were never seen lose their creator now. Nothing to do while all is as it was at the
+ * start. */
 int64_t emu_exit_group(struct emu_call *call)
 {
 	struct emu_task *task = call->task;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * namespace.c - the namespace view: a mount namespace of the command's own in which folders of a private tmpfs lie over
- * those of sysfs. Run by the child before its filter is loaded. Real root takes just a mount namespace; anybody else
- * first a user namespace that maps his own ids only. Nothing is mounted outside of that namespace, and all of it ends
- * with the last process in it.
+ * namespace.c - the namespace view: a mount namespace of the command's own in which folders of a
+ * private tmpfs lie over those of sysfs. Run by the child before its filter is loaded. Real root
+ * takes just a mount namespace; anybody else first a user namespace that maps his own ids only.
+ * Nothing is mounted outside of that namespace, and all of it ends with the last process in it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -90,7 +90,8 @@ int emu_view_namespace(struct emu *emu, int *root, const char **step)
 	int rc;
 
 	*step = "making a mount namespace";
-	/* Root of a container may lack the right, and then be allowed a user namespace like anybody. */
+	/* Root of a container may lack the right, and then be allowed a user namespace like
+	 * anybody. */
 	if (emu->in_userns || unshare(CLONE_NEWNS) < 0) {
 		rc = emu->in_userns || errno == EPERM ? user_namespace(step) : -errno;
 		if (rc < 0)

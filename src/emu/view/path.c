@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * path.c - where a path of the caller leads: to the rendered tree, to another rendered file, to /proc, or elsewhere.
+ * path.c - where a path of the caller leads: to the rendered tree, to another rendered file, to
+ * /proc, or elsewhere.
  *
- * Most paths lead elsewhere and are told apart by their first bytes. Paths are read once, cleaned as text ("." "..",
- * doubled slashes) and followed through the links of the rendered machine; links of the host's own tree that lead into
- * /sys or /proc from outside are not followed (limits.md).
+ * Most paths lead elsewhere and are told apart by their first bytes. Paths are read once, cleaned
+ * as text ("." "..", doubled slashes) and followed through the links of the rendered machine; links
+ * of the host's own tree that lead into /sys or /proc from outside are not followed (limits.md).
  */
 #include <ctype.h>
 #include <errno.h>
@@ -88,8 +89,8 @@ static void name_self(struct emu_call *call, char *path)
 	}
 }
 
-/* In the namespace view the host's kernel walks the path itself: the folders on the way in which its links lie must have
- * been filled, not only the one where it ends. */
+/* In the namespace view the host's kernel walks the path itself: the folders on the way in which
+ * its links lie must have been filled, not only the one where it ends. */
 static void fill_links(struct emu *emu, const char *path)
 {
 	char part[EMU_PATH_MAX];
@@ -124,7 +125,8 @@ static int find_sys(struct emu *emu, bool follow, char *path)
 		*last = '\0';
 	}
 	rc = mc_render_resolve(emu->render, path, &text);
-	if (!rc && emu->lazy && emu->mounted && (text.len != strlen(path) || memcmp(path, text.data, text.len)))
+	if (!rc && emu->lazy && emu->mounted &&
+	    (text.len != strlen(path) || memcmp(path, text.data, text.len)))
 		fill_links(emu, path);
 	if (!rc && text.len + strlen(name) + 1 < EMU_PATH_MAX) {
 		memcpy(path, text.data, text.len);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * tree.c - the rendered tree as files: in the namespace view the tmpfs under the command's mounts, in the calls view a
- * private folder whose descriptors are handed out.
+ * tree.c - the rendered tree as files: in the namespace view the tmpfs under the command's mounts,
+ * in the calls view a private folder whose descriptors are handed out.
  *
- * A small machine's tree is made whole before the command runs. A large one's folder is filled when a call first names
- * something in it (emu->lazy), so that a start costs the same for 2 and for 8192 CPUs. After hot-plug all is made anew.
+ * A small machine's tree is made whole before the command runs. A large one's folder is filled when
+ * a call first names something in it (emu->lazy), so that a start costs the same for 2 and for 8192
+ * CPUs. After hot-plug all is made anew.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -64,8 +65,8 @@ static size_t root_of(const char *path, int *which)
 	return 0;
 }
 
-/* Memory blocks are many and seldom asked for: also where the rest is made at the start, theirs are made at the first
- * open of anything there. */
+/* Memory blocks are many and seldom asked for: also where the rest is made at the start, theirs are
+ * made at the first open of anything there. */
 static bool is_memory(int which)
 {
 	return strstr(emu_roots[which], "memory") != NULL;
@@ -125,7 +126,8 @@ static void renew(struct emu *emu, const char *path)
 
 	if (!moves(path))
 		return;
-	if (mc_render_read(emu->render, path, &text) < 0 || mc_render_stat(emu->render, path, &st) < 0)
+	if (mc_render_read(emu->render, path, &text) < 0 ||
+	    mc_render_stat(emu->render, path, &st) < 0)
 		goto out;
 	(void)unlinkat(emu->tree, "new", 0);
 	fd = openat(emu->tree, "new", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, st.st_mode & 0777);
@@ -150,7 +152,8 @@ static int fill_way(struct emu *emu, const char *path, size_t root)
 		memcpy(part, path, end);
 		part[end] = '\0';
 		if (end == len && end > root &&
-		    (fstatat(emu->tree, part + 1, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode)))
+		    (fstatat(emu->tree, part + 1, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+		     !S_ISDIR(st.st_mode)))
 			break;
 		rc = fill(emu, part, MC_RENDER_SHALLOW);
 		if (end >= len)

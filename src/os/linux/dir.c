@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* linux/dir.c - folders for os.h: listing them and reading what is in them without following links. */
+/* linux/dir.c - folders for os.h: listing them and reading what is in them without following links.
+ */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -39,7 +40,10 @@ static char type_of(int dir, const struct dirent *entry)
 	case DT_UNKNOWN:
 		if (fstatat(dir, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			return 'o';
-		return S_ISREG(st.st_mode) ? 'f' : S_ISDIR(st.st_mode) ? 'd' : S_ISLNK(st.st_mode) ? 'l' : 'o';
+		return S_ISREG(st.st_mode)   ? 'f'
+		       : S_ISDIR(st.st_mode) ? 'd'
+		       : S_ISLNK(st.st_mode) ? 'l'
+					     : 'o';
 	default:
 		return 'o';
 	}
@@ -87,7 +91,8 @@ int mc_os_read_link(int dir, const char *name, char *target, size_t size)
 
 int mc_os_read_plain(int dir, const char *name, size_t max, char **text, size_t *len)
 {
-	int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC), rc = 0;
+	int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC),
+	    rc = 0;
 	size_t have = 0, room;
 	struct stat st;
 	char *buf;

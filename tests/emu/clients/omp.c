@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* omp.c - OpenMP's view of the machine; built with libgomp and with libomp by clients/compiled.py. */
+/* omp.c - OpenMP's view of the machine; built with libgomp and with libomp by clients/compiled.py.
+ */
 #include <omp.h>
 #include <sched.h>
 #include <stdio.h>
@@ -11,7 +12,8 @@ int main(void)
 	printf("procs %d places %d\n", omp_get_num_procs(), omp_get_num_places());
 #pragma omp parallel num_threads(8) reduction(+ : wrong)
 	{
-		int place = omp_get_place_num(), n = omp_get_place_num_procs(place), ids[1024], cpu = sched_getcpu();
+		int place = omp_get_place_num(), n = omp_get_place_num_procs(place), ids[1024],
+		    cpu = sched_getcpu();
 
 		wrong = 1;
 		if (n <= 1024) {

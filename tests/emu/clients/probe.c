@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * probe.c - one C program, built dynamic, static, and with musl by clients/compiled.py: asks the machine in every way a C
- * program can and prints "key value" lines. It judges nothing. Arguments: CPUs to pin itself to, one after the other.
+ * probe.c - one C program, built dynamic, static, and with musl by clients/compiled.py: asks the
+ * machine in every way a C program can and prints "key value" lines. It judges nothing. Arguments:
+ * CPUs to pin itself to, one after the other.
  */
 #include <errno.h>
 #include <pthread.h>
