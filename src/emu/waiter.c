@@ -44,17 +44,29 @@ static void do_as(int sig)
 	sigprocmask(SIG_BLOCK, &one, NULL);
 }
 
+static bool is_inside(pid_t pid)
+{
+	for (int depth = 0; depth < 4096 && pid > 1; depth++) {
+		if (pid == getpid())
+			return true;
+		pid = (pid_t)emu_proc_field(pid, "PPid:");
+	}
+	return false;
+}
+
 /*
  * Stops with the command. A shell inside is a process group of its own, which had the terminal: the
- * shell outside gives that to our group when it continues the job, and we pass it on.
+ * shell outside gives that to our group when it continues the job, and we pass it on. (When the
+ * command stopped in the background, another group had the terminal, and must not get it.)
  */
 static void stop_as(int sig)
 {
 	int tty = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
 	pid_t group = tty >= 0 ? tcgetpgrp(tty) : -1;
+	bool inside = group > 0 && group != getpgrp() && is_inside(group);
 
 	do_as(sig);
-	if (group > 0 && group != getpgrp() && tcgetpgrp(tty) == getpgrp())
+	if (inside && group != getpgrp() && tcgetpgrp(tty) == getpgrp())
 		(void)tcsetpgrp(tty, group);
 	if (tty >= 0)
 		close(tty);

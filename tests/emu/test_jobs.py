@@ -64,7 +64,7 @@ class Common:
     def test_reads_in_background(self):
         t = self.t
         t.say(self.run_it + "cat &\n", "outer> ")
-        t.say("wait %1; jobs\n", r"Stopped.*\r\n")
+        t.say("wait %1; jobs; echo do\"\"ne\n", r"Stopped(.*\r\n)+done\r\nouter> ")
         t.say("fg\n", r"fg\r\n.*cat\r\n")
         t.say("hello\n", "hello\r\nhello\r\n")
         t.say("\x04", "outer> ")
