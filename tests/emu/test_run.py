@@ -197,6 +197,14 @@ class Common:
     def test_strict(self):
         self.assertEqual(self.ok(self.run_it(*MACHINE, "--strict", "nproc")).out, "160\n")
 
+    def test_cpuset_is_refused(self):
+        """A cpuset written inside would have no effect: never silently."""
+        files = [f for f in ("/sys/fs/cgroup/cpuset/cpuset.cpus", "/sys/fs/cgroup/cpuset.cpus") if os.path.exists(f)]
+        for f in files:
+            r = self.run_it(*MACHINE, "sh", "-c", f"echo 0 > {f}")
+            self.assertNotEqual(r.status, 0)
+            self.assertIn("Operation not permitted", r.err)
+
     def test_verbose(self):
         self.assertIn("view: " + self.view, self.run_it("-v", *MACHINE, "true").err)
 

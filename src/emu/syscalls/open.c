@@ -45,6 +45,13 @@ static bool writes(int flags)
 	return (flags & O_ACCMODE) != O_RDONLY && !(flags & O_PATH);
 }
 
+static bool is_cpuset(const char *path)
+{
+	const char *name = strrchr(path, '/');
+
+	return name && !strncmp(name, "/cpuset.", 8);
+}
+
 static int64_t open_tree(struct emu_call *call, const char *path, int flags)
 {
 	struct emu *emu = call->emu;
@@ -90,8 +97,10 @@ static int64_t do_open(struct emu_call *call, int dirfd, uint64_t where, int fla
 	if (rc == EMU_PATH_PROC) {
 		rc = emu_proc_open(call, path, flags, &fd);
 	} else {
+		/* A cpuset made inside could only be one of the host's CPUs, and would have no effect on
+		 * the machine's: refused, so that nobody believes in it. */
 		if (writes(flags))
-			return EMU_CONTINUE;
+			return is_cpuset(path) ? -EPERM : EMU_CONTINUE;
 		rc = emu_file_open(call->emu, path, &fd);
 		if (rc == -EXDEV || rc == -EISDIR)
 			rc = 1;
