@@ -31,9 +31,11 @@ int cmd_bench(int argc, char **argv);
 void cmd_error(const char *name, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int cmd_usage_error(const char *name, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
+/* What getopt_long() gave '?' or ':' for, in words; opterr is 0 and the letters begin with ':'.
+ * Returns CMD_USAGE. */
+int cmd_option_error(const char *name, int opt, char **argv);
 /* Help goes to stdout; false (with a message) when stdout could not be written. Call at the end of
  * every command that prints, so that a full disk is an error: returns `status` or CMD_FAILED. */
 int cmd_finish(const char *name, int status);
-
 
 #endif

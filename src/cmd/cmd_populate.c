@@ -249,10 +249,11 @@ int cmd_populate(int argc, char **argv)
 		cmd_error("populate", "%s", error.text);
 		return CMD_FAILED;
 	}
+	opterr = 0;
 	while (!status &&
-	       (opt = getopt_long(argc, argv, "hi:w:m:p:P:lN:C:", long_options, NULL)) != -1)
-		status = opt == '?' ? cmd_usage_error("populate", "see above")
-				    : take(&p, opt, optarg);
+	       (opt = getopt_long(argc, argv, ":hi:w:m:p:P:lN:C:", long_options, NULL)) != -1)
+		status = opt == '?' || opt == ':' ? cmd_option_error("populate", opt, argv)
+						  : take(&p, opt, optarg);
 	if (!status && !argv[optind])
 		status = cmd_usage_error("populate", "which file?");
 	if (!status && p.how == POPULATE_READ && p.size)

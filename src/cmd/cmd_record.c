@@ -341,7 +341,7 @@ static int help(void)
 {
 	puts("Usage: manycore record [OPTION]... FILE\n\n"
 	     "Writes this machine's shape (CPUs, caches, nodes, memory; nothing private) as a tar archive that\n"
-	     "`--machine FILE` of other commands takes. The compression follows from the name: .tar.gz (and\n"
+	     "`--machine ./FILE` of other commands takes. The compression follows from the name: .tar.gz (and\n"
 	     "others), .tar.zst, .tar.xz, .tar.bz2, .tar. `-` is standard output.\n\n"
 	     "  -v, --verbose           tell what was written\n"
 	     "  -h, --help              this text");
@@ -364,7 +364,7 @@ int cmd_record(int argc, char **argv)
 		if (opt == 'h')
 			return help();
 		if (opt != 'v')
-			return cmd_usage_error("record", "%s: no such option", argv[optind - 1]);
+			return cmd_option_error("record", opt, argv);
 		verbose = true;
 	}
 	if (argc - optind != 1)

@@ -224,7 +224,8 @@ int cmd_run(int argc, char **argv)
 	int opt, status;
 
 	run.emu.policy = run.policy;
-	while ((opt = getopt_long(argc, argv, "+vhi:w:m:p:P:lbN:C:", long_options, NULL)) != -1) {
+	opterr = 0;
+	while ((opt = getopt_long(argc, argv, "+:vhi:w:m:p:P:lbN:C:", long_options, NULL)) != -1) {
 		if (opt == 'h')
 			return show_help();
 		if (opt == OPT_CALLS) {
@@ -236,8 +237,8 @@ int cmd_run(int argc, char **argv)
 				return own_status(run.machine.status);
 			continue;
 		}
-		if (opt == '?')
-			return own_status(cmd_usage_error("run", "see above"));
+		if (opt == '?' || opt == ':')
+			return own_status(cmd_option_error("run", opt, argv));
 		status = take_option(&run, opt, optarg);
 		if (status)
 			return own_status(status);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* main.c - the command: a table of subcommands and the few helpers they share. */
 #include <errno.h>
+#include <getopt.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -38,6 +39,21 @@ int cmd_usage_error(const char *name, const char *format, ...)
 	va_end(ap);
 	fprintf(stderr, "\nTry 'manycore %s --help'.\n", name);
 	return CMD_USAGE;
+}
+
+int cmd_option_error(const char *name, int opt, char **argv)
+{
+	const char *word = argv[optind - 1], *rest = argv[optind];
+
+	/* A letter in the middle of a word: getopt() has not moved on yet. */
+	if (opt == '?' && optopt && rest && rest[0] == '-' && rest[1] != '-' && strchr(rest, optopt))
+		return cmd_usage_error(name, "-%c: no such option", optopt);
+	if (word[0] == '-' && word[1] != '-' && optopt)
+		return cmd_usage_error(name, opt == ':' ? "-%c: needs a value" : "-%c: no such option",
+				       optopt);
+	if (opt == ':')
+		return cmd_usage_error(name, "%s: needs a value", word);
+	return cmd_usage_error(name, optopt ? "%s: takes no value" : "%s: no such option", word);
 }
 
 int cmd_finish(const char *name, int status)

@@ -75,7 +75,9 @@ class Topo(unittest.TestCase):
         for args, text in ((["--smp", "8,books=2"], "unknown word"), (["--machine", "pdp11"], "no preset"),
                            (["--numa", "fake=100000", "--mem", "1G"], "Not enough memory for each node."),
                            (["--format", "xml"], "no such format"), (["x.tar"], "--machine ./x.tar"),
-                           (["--machine"], "needs a value"), (["--wrong"], "no such option")):
+                           (["--machine"], "--machine: needs a value"), (["--wrong"], "--wrong: no such option"),
+                           (["--tree", "-tx"], "-x: no such option"), (["--tree=5"], "--tree=5: takes no value"),
+                           (["-f"], "-f: needs a value")):
             with self.subTest(args=args):
                 status, out, err = run("topo", *args)
                 self.assertEqual((status, out), (2, ""))

@@ -105,9 +105,7 @@ int cmd_topo(int argc, char **argv)
 			return help();
 		default:
 			machine_options_free(&machine);
-			return cmd_usage_error(
-				"topo", opt == ':' ? "%s: needs a value" : "%s: no such option",
-				argv[optind - 1]);
+			return cmd_option_error("topo", opt, argv);
 		}
 	}
 	if (optind < argc) {
