@@ -33,6 +33,15 @@
 #define MiB (1ull << 20)
 enum { SKIPPED = 77, LIMIT_S = 60 };
 
+/* gcc's way to tell, and clang's. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+
 #define CHECK(x)                                                                                  \
 	do {                                                                                      \
 		if (!(x)) {                                                                       \
@@ -437,8 +446,7 @@ static void process_limits(void **state)
 	(void)state;
 	in_child(no_memory);
 	in_child(without_threads);
-#if !defined(__SANITIZE_ADDRESS__) && \
-	!defined(__SANITIZE_THREAD__) /* their shadow is larger than such limits */
+#ifndef SANITIZED /* their shadow is larger than such limits */
 	in_child(address_space);
 	in_child(locked_memory);
 #endif

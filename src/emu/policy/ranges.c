@@ -54,6 +54,9 @@ static void insert(struct pol_ranges *ranges, size_t i, uint64_t start, uint64_t
 
 static void drop(struct pol_ranges *ranges, size_t i, size_t n)
 {
+	/* An empty table may have no array. */
+	if (!n)
+		return;
 	for (size_t k = i; k < i + n; k++)
 		pol_put(ranges->range[k].pol);
 	memmove(ranges->range + i, ranges->range + i + n,
