@@ -74,7 +74,8 @@ unsigned int pol_target(const struct pol_machine *machine, const struct pol *pol
 
 static bool room(const struct pol_machine *machine, const uint64_t *used, unsigned int node)
 {
-	return !used || used[node] < machine->capacity[node];
+	/* Other processes' pages are counted meanwhile. */
+	return !used || __atomic_load_n(&used[node], __ATOMIC_RELAXED) < machine->capacity[node];
 }
 
 /* First node with room in the zonelist of `from`, of those in `set` (NULL: all). */
