@@ -8,7 +8,7 @@ sys.path.insert(0, os.path.join(HERE, "..", "support"))
 import mctest
 
 FULL = os.environ.get("MANYCORE_STRESS") == "full"
-PROCESSES = 10000 if FULL else 1000
+PROCESSES = 10000 if FULL else 100 if mctest.SANITIZER else 1000
 THREADS = 1000
 ROUNDS = 200 if FULL else 15
 MACHINE = "--smp 512,sockets=2,cores=128,threads=2 --nodes 8 --mem 1T"
