@@ -46,7 +46,8 @@ int cmd_option_error(const char *name, int opt, char **argv)
 	const char *word = argv[optind - 1], *rest = argv[optind];
 
 	/* A letter in the middle of a word: getopt() has not moved on yet. */
-	if (opt == '?' && optopt && rest && rest[0] == '-' && rest[1] != '-' && strchr(rest, optopt))
+	if (opt == '?' && optopt && rest && rest[0] == '-' && rest[1] != '-' &&
+	    strchr(rest, optopt))
 		return cmd_usage_error(name, "-%c: no such option", optopt);
 	if (word[0] == '-' && word[1] != '-' && optopt)
 		return cmd_usage_error(name, opt == ':' ? "-%c: needs a value" : "-%c: no such option",
