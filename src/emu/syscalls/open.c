@@ -97,8 +97,8 @@ static int64_t do_open(struct emu_call *call, int dirfd, uint64_t where, int fla
 	if (rc == EMU_PATH_PROC) {
 		rc = emu_proc_open(call, path, flags, &fd);
 	} else {
-		/* A cpuset made inside could only be one of the host's CPUs, and would have no effect on
-		 * the machine's: refused, so that nobody believes in it. */
+		/* A cpuset made inside could only be one of the host's CPUs, and would have no
+		 * effect on the machine's: refused, so that nobody believes in it. */
 		if (writes(flags))
 			return is_cpuset(path) ? -EPERM : EMU_CONTINUE;
 		rc = emu_file_open(call->emu, path, &fd);
