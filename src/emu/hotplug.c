@@ -63,7 +63,7 @@ int emu_plug_open(struct emu *emu, unsigned int cpu)
 static void show_weight(struct emu *emu, unsigned int node)
 {
 	char path[128], tmp[160];
-	struct mc_text text = { 0 };
+	struct mc_text text = {0};
 	int fd;
 
 	snprintf(path, sizeof(path), "/sys/kernel/mm/mempolicy/weighted_interleave/node%u", node);
@@ -96,10 +96,21 @@ int emu_plug_open_weight(struct emu *emu, unsigned int node)
 	return open_plug(emu, node, apply_weight);
 }
 
+/*
+ * Applying takes the locks of processes, and a plug is opened by a call that holds its process: the
+ * list is taken off first, so that plug_lock is innermost. drain_lock makes others wait for what is
+ * being applied; it is taken before any process.
+ */
 void emu_plug_drain(struct emu *emu)
 {
+	struct emu_plug *list, **at;
+
+	pthread_mutex_lock(&emu->drain_lock);
 	pthread_mutex_lock(&emu->plug_lock);
-	for (struct emu_plug **at = &emu->plugs; *at;) {
+	list = emu->plugs;
+	emu->plugs = NULL;
+	pthread_mutex_unlock(&emu->plug_lock);
+	for (at = &list; *at;) {
 		struct emu_plug *plug = *at;
 		char text[64];
 		ssize_t n;
@@ -117,5 +128,10 @@ void emu_plug_drain(struct emu *emu)
 		}
 		at = &plug->next;
 	}
+	/* Before those that were opened meanwhile. */
+	pthread_mutex_lock(&emu->plug_lock);
+	*at = emu->plugs;
+	emu->plugs = list;
 	pthread_mutex_unlock(&emu->plug_lock);
+	pthread_mutex_unlock(&emu->drain_lock);
 }

@@ -54,6 +54,7 @@ struct emu {
 	struct emu_file *files;
 	unsigned int nr_files;
 
+	pthread_mutex_t drain_lock; /* one applies at a time; before any process's lock */
 	pthread_mutex_t plug_lock;
 	struct emu_plug *plugs;
 	_Atomic unsigned int nr_plugs;

@@ -45,6 +45,7 @@ void emu_tasks_init(struct emu *emu)
 	pthread_mutex_init(&emu->table_lock, NULL);
 	pthread_mutex_init(&emu->tree_lock, NULL);
 	pthread_mutex_init(&emu->files_lock, NULL);
+	pthread_mutex_init(&emu->drain_lock, NULL);
 	pthread_mutex_init(&emu->plug_lock, NULL);
 }
 
