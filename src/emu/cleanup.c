@@ -71,6 +71,15 @@ static struct pair *read_pairs(size_t *nr)
 	return pairs;
 }
 
+static int reserve[2] = {-1, -1};
+
+void emu_kill_reserve(void)
+{
+	for (int i = 0; i < 2; i++)
+		if (reserve[i] < 0)
+			reserve[i] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
 /* One round: how many living descendants were found (and killed). */
 static size_t kill_round(pid_t root)
 {
@@ -102,7 +111,12 @@ static size_t kill_round(pid_t root)
  */
 void emu_kill_descendants(pid_t root)
 {
-	struct timespec wait = { 0, 500 * 1000 };
+	struct timespec wait = {0, 500 * 1000};
+
+	for (int i = 0; i < 2; i++)
+		if (reserve[i] >= 0)
+			close(reserve[i]);
+	reserve[0] = reserve[1] = -1;
 
 	for (;;) {
 		size_t found = kill_round(root);

@@ -86,6 +86,7 @@ struct emu_call {
 	int nr;
 	uint64_t arg[6];
 	uint64_t ip;
+	bool linked, crossed, up;       /* its path: through a link, from outside of /sys or /proc, with ".." */
 	bool sent;                      /* the answer went out already (a descriptor was handed over) */
 	char note[160];                 /* for --trace: what was asked, filled when emu_tracing() */
 };

@@ -16,6 +16,7 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include "emu/internal.h"
 
@@ -128,6 +129,29 @@ out:
 		return NULL;
 	}
 	return prog;
+}
+
+/* Only one listener can be above a process. Tried in a child, and only where some filter is there
+ * already. */
+bool emu_filter_busy(void)
+{
+	struct sock_filter allow = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	struct sock_fprog prog = {1, &allow};
+	int status = 0;
+	pid_t pid;
+
+	if (prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != SECCOMP_MODE_FILTER)
+		return false;
+	pid = fork();
+	if (!pid) {
+		prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+		_exit(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
+			      SECCOMP_FILTER_FLAG_NEW_LISTENER, &prog) < 0 &&
+		      errno == EBUSY);
+	}
+	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	return pid > 0 && WIFEXITED(status) && WEXITSTATUS(status);
 }
 
 int emu_filter_load(struct emu *emu, const char **step)

@@ -12,6 +12,7 @@
 #include <stdatomic.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 #include "emu/emu.h"
 
@@ -85,10 +86,13 @@ struct emu_start {
 	sigset_t mask;          /* the caller's signal mask, for the command */
 	pid_t group;            /* the job's process group */
 	pid_t guard;            /* the supervisor's parent */
+	struct rlimit files;    /* the caller's limit of descriptors, for the command */
 };
 int emu_waiter(pid_t guard, int sock, const char *tree_path);
 _Noreturn void emu_supervisor(struct emu *emu, const struct emu_start *start, int sock);
 _Noreturn void emu_child(struct emu *emu, const struct emu_start *start, int sock);
+/* Killing must work when descriptors have run out: holds back what it needs. Once, in each role that kills. */
+void emu_kill_reserve(void);
 void emu_kill_descendants(pid_t root);
 void emu_remove_tree(const char *path);
 
@@ -96,6 +100,7 @@ void emu_remove_tree(const char *path);
 bool emu_line_active(const struct emu *emu, const struct emu_syscall *line);
 bool emu_line_passes(const struct emu_syscall *line, const uint64_t *arg);
 /* Loads the filter for this thread; the listener or -errno with the step in *step. */
+bool emu_filter_busy(void); /* a listener is above this process already */
 int emu_filter_load(struct emu *emu, const char **step);
 
 /* notify.c */

@@ -51,8 +51,9 @@ static int open_trace(struct emu *emu, struct mc_error *error)
 	if (emu->trace_fd >= 0)
 		return 0;
 	error->err = errno;
-	snprintf(error->text, sizeof(error->text), "opening the trace: %.200s: %s; name a file that can be written",
-		 name, strerror(errno));
+	snprintf(error->text, sizeof(error->text),
+		 "opening the trace: %.200s: %s; name a file that can be written", name,
+		 strerror(errno));
 	return -error->err;
 }
 
@@ -81,7 +82,8 @@ static int prepare(struct emu *emu, struct mc_error *error)
 	emu->live.arg = emu;
 	emu->render = mc_render_new(emu_topology(emu), &emu->live);
 	if (!emu->render) {
-		snprintf(error->text, sizeof(error->text), "rendering the machine: %s", strerror(errno));
+		snprintf(error->text, sizeof(error->text), "rendering the machine: %s",
+			 strerror(errno));
 		return -errno;
 	}
 	return 0;
@@ -90,15 +92,28 @@ static int prepare(struct emu *emu, struct mc_error *error)
 /* A name for the private folder, so that whoever is left can remove it. */
 static void name_tree(struct emu *emu)
 {
-	static const char *const places[] = { "/dev/shm", "/tmp", "/var/tmp" };
+	static const char *const places[] = {"/dev/shm", "/tmp", "/var/tmp"};
 	uint64_t salt = 0;
 	size_t i = 0;
 
 	while (i + 1 < sizeof(places) / sizeof(places[0]) && access(places[i], W_OK | X_OK) < 0)
 		i++;
 	(void)!getrandom(&salt, sizeof(salt), 0);
-	snprintf(emu->tree_path, sizeof(emu->tree_path), "%s/manycore.%d.%016llx", places[i], getpid(),
-		 (unsigned long long)salt);
+	snprintf(emu->tree_path, sizeof(emu->tree_path), "%s/manycore.%d.%016llx", places[i],
+		 getpid(), (unsigned long long)salt);
+}
+
+/* A descriptor is held for each process of the tree; the command gets the caller's limit back. */
+static void raise_limits(void)
+{
+	struct rlimit files, more = {1 << 16, 1 << 16};
+
+	if (getrlimit(RLIMIT_NOFILE, &files) < 0)
+		return;
+	if (files.rlim_max < more.rlim_max && !setrlimit(RLIMIT_NOFILE, &more))
+		return; /* root may */
+	files.rlim_cur = files.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &files);
 }
 
 /*
@@ -113,6 +128,7 @@ static _Noreturn void guard(struct emu *emu, struct emu_start *start, int sock)
 	pid_t pid;
 
 	setpgid(0, 0);
+	raise_limits();
 	prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 	start->guard = getpid();
 	pid = fork();
@@ -123,6 +139,7 @@ static _Noreturn void guard(struct emu *emu, struct emu_start *start, int sock)
 	for (int fd = 0; fd < 3; fd++)
 		dup2(null, fd);
 	close_range(3, ~0U, 0);
+	emu_kill_reserve();
 	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 		;
 	emu_kill_descendants(getpid());
@@ -130,17 +147,34 @@ static _Noreturn void guard(struct emu *emu, struct emu_start *start, int sock)
 	_exit(0);
 }
 
+/* Closed standard streams: what is opened next would take their place. Closed again for the
+ * command, by its exec. */
+static void fill_streams(void)
+{
+	for (int fd = 0; fd < 3; fd++)
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR | O_CLOEXEC) != fd)
+			return;
+}
+
 int emu_run(const struct emu_options *options, char **argv)
 {
 	struct emu *emu = calloc(1, sizeof(*emu));
-	struct emu_start start = { .argv = argv, .group = getpgrp() };
-	struct mc_error error = { .text = "" };
+	struct emu_start start = {.argv = argv, .group = getpgrp()};
+	struct mc_error error = {.text = ""};
 	sigset_t all;
 	int pair[2];
 	pid_t pid;
 
+	fill_streams();
 	if (!emu) {
 		fputs("manycore run: starting: out of memory\n", stderr);
+		return 125;
+	}
+	if (emu_filter_busy()) {
+		fputs("manycore run: installing the seccomp filter: this process: another listener "
+		      "is above it (a nested "
+		      "run or a container manager's); run outside of it\n",
+		      stderr);
 		return 125;
 	}
 	emu->opt = options;
@@ -156,6 +190,7 @@ int emu_run(const struct emu_options *options, char **argv)
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, &start.mask);
 	prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+	getrlimit(RLIMIT_NOFILE, &start.files);
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0 || (pid = fork()) < 0) {
 		fprintf(stderr, "manycore run: starting the supervisor: %s\n", strerror(errno));
 		return 125;

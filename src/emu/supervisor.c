@@ -37,7 +37,7 @@ static _Noreturn void leave(struct emu *emu)
 
 static _Noreturn void give_up(struct emu *emu, const char *format, ...)
 {
-	struct emu_msg msg = { .kind = EMU_MSG_FAIL, .status = 125 };
+	struct emu_msg msg = {.kind = EMU_MSG_FAIL, .status = 125};
 	va_list ap;
 
 	va_start(ap, format);
@@ -54,7 +54,7 @@ static _Noreturn void give_up(struct emu *emu, const char *format, ...)
  */
 static bool start_child(struct emu *emu, const struct emu_start *start, int *sock)
 {
-	struct mc_error error = { .text = "" };
+	struct mc_error error = {.text = ""};
 	struct emu_msg msg;
 	int pair[2], fd, rc;
 
@@ -120,13 +120,14 @@ static bool choose_mounts(struct emu *emu)
 
 static void start_view(struct emu *emu, const struct emu_start *start, int *sock)
 {
-	struct mc_error error = { .text = "" };
+	struct mc_error error = {.text = ""};
 	int wanted = emu->opt->view;
 	bool fits = choose_mounts(emu);
 
 	if (wanted == EMU_VIEW_AUTO && !fits) {
 		wanted = EMU_VIEW_CALLS;
-		snprintf(emu->why, sizeof(emu->why), "this host and the machine differ in having a node folder");
+		snprintf(emu->why, sizeof(emu->why),
+			 "this host and the machine differ in having a node folder");
 	}
 	if (wanted != EMU_VIEW_CALLS) {
 		emu->view = EMU_VIEW_NAMESPACE;
@@ -136,8 +137,10 @@ static void start_view(struct emu *emu, const struct emu_start *start, int *sock
 		if (start_child(emu, start, sock))
 			return;
 		if (wanted == EMU_VIEW_NAMESPACE)
-			give_up(emu, "showing the machine: namespace view: %s; use --view=calls or see "
-				     "'manycore doctor'", emu->why);
+			give_up(emu,
+				"showing the machine: namespace view: %s; use --view=calls or see "
+				"'manycore doctor'",
+				emu->why);
 	}
 	emu->view = EMU_VIEW_CALLS;
 	emu->lazy = true;
@@ -185,27 +188,16 @@ static void tell(struct emu *emu)
 		emu->why[0] ? "; the namespace view is not had: " : "", emu->why);
 }
 
-static void raise_limits(void)
-{
-	struct rlimit files;
-
-	/* A descriptor is held for each process of the tree. */
-	if (!getrlimit(RLIMIT_NOFILE, &files)) {
-		files.rlim_cur = files.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &files);
-	}
-}
-
 static void watch(struct emu *emu, int fd, int64_t key)
 {
-	struct epoll_event ev = { .events = EPOLLIN, .data.u64 = (uint64_t)key };
+	struct epoll_event ev = {.events = EPOLLIN, .data.u64 = (uint64_t)key};
 
 	epoll_ctl(emu->epoll, EPOLL_CTL_ADD, fd, &ev);
 }
 
 static bool others_left(void)
 {
-	siginfo_t info = { 0 };
+	siginfo_t info = {0};
 
 	return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
 }
@@ -214,7 +206,7 @@ static bool others_left(void)
 static bool reap(struct emu *emu)
 {
 	for (;;) {
-		struct emu_msg msg = { .kind = EMU_MSG_EXIT };
+		struct emu_msg msg = {.kind = EMU_MSG_EXIT};
 		int status;
 		pid_t pid = waitpid(-1, &status, WNOHANG | WUNTRACED);
 
@@ -286,8 +278,8 @@ static void *refresher(void *arg)
 
 void emu_supervisor(struct emu *emu, const struct emu_start *start, int sock)
 {
-	struct mc_error error = { .text = "" };
-	struct emu_msg msg = { .kind = EMU_MSG_PID };
+	struct mc_error error = {.text = ""};
+	struct emu_msg msg = {.kind = EMU_MSG_PID};
 	struct emu_task *task;
 	pthread_t thread;
 	sigset_t chld;
@@ -299,14 +291,18 @@ void emu_supervisor(struct emu *emu, const struct emu_start *start, int sock)
 	prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 	if (getppid() != start->guard)
 		_exit(125);
+	emu_kill_reserve();
 	start_view(emu, start, &child);
 	tell(emu);
 	let_go();
-	raise_limits();
 	emu->epoll = epoll_create1(EPOLL_CLOEXEC);
 	sigemptyset(&chld);
 	sigaddset(&chld, SIGCHLD);
 	sigs = signalfd(-1, &chld, SFD_CLOEXEC | SFD_NONBLOCK);
+	/* Without these the end of the command would never be seen. */
+	if (emu->epoll < 0 || sigs < 0)
+		give_up(emu, "starting the command: %s; raise the limit of open files (ulimit -n)",
+			strerror(errno));
 	watch(emu, sigs, KEY_SIGNAL);
 	watch(emu, sock, KEY_WAITER);
 	fd = (int)syscall(SYS_pidfd_open, start->guard, 0);
@@ -315,8 +311,7 @@ void emu_supervisor(struct emu *emu, const struct emu_start *start, int sock)
 	task = emu_task_first(emu, emu->first);
 	if (!task)
 		give_up(emu, "starting the command: out of memory");
-	if (emu->opt->nr_policy && emu_policy_start &&
-	    emu_policy_start(emu, task, &error) < 0)
+	if (emu->opt->nr_policy && emu_policy_start && emu_policy_start(emu, task, &error) < 0)
 		give_up(emu, "%s", error.text);
 	if (emu_notify_start(emu) < 0 || pthread_create(&thread, NULL, refresher, emu))
 		give_up(emu, "starting the command: threads: %s", strerror(errno));

@@ -25,6 +25,7 @@
 struct waiter {
 	pid_t command;
 	int sock, status;
+	const char *tree_path;
 	bool done;
 };
 
@@ -32,7 +33,7 @@ struct waiter {
  * discards the signal. */
 static void do_as(int sig)
 {
-	struct sigaction act = { .sa_handler = SIG_DFL };
+	struct sigaction act = {.sa_handler = SIG_DFL};
 	sigset_t one;
 
 	sigemptyset(&one);
@@ -74,7 +75,7 @@ static void stop_as(int sig)
 
 static int mirror(int status)
 {
-	struct rlimit none = { 0, 0 };
+	struct rlimit none = {0, 0};
 
 	if (WIFEXITED(status))
 		return WEXITSTATUS(status);
@@ -85,6 +86,20 @@ static int mirror(int status)
 	return 128 + WTERMSIG(status);
 }
 
+/* There is no command yet that the signal could be meant for: it ends the start. */
+static void end_start(struct waiter *w, int sig)
+{
+	struct sigaction act;
+
+	if ((sig != SIGTERM && sig != SIGINT && sig != SIGHUP && sig != SIGQUIT) ||
+	    sigaction(sig, NULL, &act) < 0 || act.sa_handler == SIG_IGN)
+		return;
+	emu_kill_descendants(getpid());
+	emu_remove_tree(w->tree_path);
+	w->status = sig;
+	w->done = true;
+}
+
 static void take_signal(struct waiter *w, int fd)
 {
 	struct signalfd_siginfo info;
@@ -92,8 +107,12 @@ static void take_signal(struct waiter *w, int fd)
 	while (read(fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
 		int sig = (int)info.ssi_signo;
 
-		if (sig == SIGCHLD || w->command <= 0)
+		if (sig == SIGCHLD || w->done)
 			continue;
+		if (w->command <= 0) {
+			end_start(w, sig);
+			continue;
+		}
 		/* What the terminal sends reaches the whole job; what somebody sends us is meant
 		 * for the command. */
 		if (info.ssi_code == SI_USER || info.ssi_code == SI_TKILL ||
@@ -156,7 +175,7 @@ static void let_go(int sock)
 
 int emu_waiter(pid_t guard, int sock, const char *tree_path)
 {
-	struct waiter w = { .sock = sock, .status = -1 };
+	struct waiter w = {.sock = sock, .status = -1, .tree_path = tree_path};
 	sigset_t all;
 	int sigs;
 
@@ -164,8 +183,8 @@ int emu_waiter(pid_t guard, int sock, const char *tree_path)
 	sigfillset(&all);
 	sigs = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
 	while (!w.done) {
-		struct pollfd p[2] = { { .fd = sock, .events = POLLIN },
-				       { .fd = sigs, .events = POLLIN } };
+		struct pollfd p[2] = {{.fd = sock, .events = POLLIN},
+				      {.fd = sigs, .events = POLLIN}};
 
 		if (poll(p, 2, -1) < 0)
 			continue;

@@ -4,14 +4,15 @@
  *
  * Where the namespace view covers a path the host's kernel opens it, once its file is made.
  * Everywhere else the answer is a descriptor: of the private tree for folders and files of the
- * machine, of a memfd for those of /proc. Opens with O_NOCTTY are not seen at all (table.c):
- * compilers look for headers with them, and nothing reads /proc so.
+ * machine, of a memfd for those of /proc. Most opens with O_NOCTTY are not seen at all (table.c):
+ * compilers look for headers with them.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "emu/internal.h"
 #include "emu/syscalls/handlers.h"
@@ -52,6 +53,22 @@ static bool is_cpuset(const char *path)
 	return name && !strncmp(name, "/cpuset.", 8);
 }
 
+/* Of a file of the tree that is opened to write or to be made: why not, or 0. */
+static int refuse(struct emu *emu, const char *path, int flags)
+{
+	struct stat st;
+
+	if (fstatat(emu->tree, path + 1, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	if ((flags & O_TMPFILE) == O_TMPFILE)
+		return S_ISDIR(st.st_mode) ? -EOPNOTSUPP : -ENOTDIR;
+	if ((flags & O_CREAT) && (flags & O_EXCL))
+		return -EEXIST;
+	if (S_ISDIR(st.st_mode))
+		return -EISDIR;
+	return writes(flags) ? -EACCES : 0;
+}
+
 static int64_t open_tree(struct emu_call *call, const char *path, int flags)
 {
 	struct emu *emu = call->emu;
@@ -63,22 +80,35 @@ static int64_t open_tree(struct emu_call *call, const char *path, int flags)
 		if (fd != -1)
 			return fd < 0 ? fd : emu_answer_fd(call, fd, flags);
 	}
-	if (emu_path_mounted(emu, path))
+	/* sysfs: what has no store can't be opened for writing, not even by root; nor may root
+	 * change the tree itself. */
+	if (rc >= 0 && (writes(flags) || (flags & O_CREAT)) && !(flags & O_PATH)) {
+		rc = refuse(emu, path, flags);
+		if (rc < 0)
+			return rc;
+	}
+	if (emu_path_mounted(emu, path) && !(flags & O_TRUNC))
 		return EMU_CONTINUE;
 	if (rc < 0)
 		return rc;
-	if ((flags & O_CREAT) && (flags & O_EXCL))
-		return -EEXIST;
+	/* An O_PATH descriptor can't be handed over: one that may be read serves as well. */
 	fd = openat(emu->tree, path + 1,
-		    (flags & (O_DIRECTORY | O_PATH | O_NOFOLLOW)) | O_RDONLY | O_CLOEXEC);
+		    (flags & (O_DIRECTORY | O_NOFOLLOW)) | O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	/* sysfs: what has no store can't be opened for writing, not even by root. */
-	if (writes(flags)) {
-		close(fd);
-		return -EACCES;
-	}
 	return emu_answer_fd(call, fd, flags);
+}
+
+/* Is the path's parent a folder of the machine? (Nothing can be made in those.) */
+static bool in_folder(struct emu *emu, char *path)
+{
+	char *last = strrchr(path, '/');
+	struct stat st;
+
+	if (!last || last == path)
+		return false;
+	*last = '\0';
+	return !mc_render_stat(emu->render, path, &st) && S_ISDIR(st.st_mode);
 }
 
 static int64_t do_open(struct emu_call *call, int dirfd, uint64_t where, int flags)
@@ -87,12 +117,13 @@ static int64_t do_open(struct emu_call *call, int dirfd, uint64_t where, int fla
 	int fd = -1, rc = emu_path_find(call, dirfd, where, !(flags & O_NOFOLLOW), path);
 
 	if (rc < 0) /* the machine has no such file, whatever the host has */
-		return (flags & O_CREAT) && rc == -ENOENT ? -EACCES : rc;
+		return (flags & O_CREAT) && rc == -ENOENT && in_folder(call->emu, path) ? -EACCES
+											: rc;
 	if (rc == EMU_PATH_OTHER)
 		return EMU_CONTINUE;
 	if (rc == EMU_PATH_TREE)
 		return open_tree(call, path, flags);
-	if (flags & (O_PATH | O_DIRECTORY))
+	if ((flags & (O_PATH | O_DIRECTORY)) || ((flags & O_CREAT) && (flags & O_EXCL)))
 		return EMU_CONTINUE;
 	if (rc == EMU_PATH_PROC) {
 		rc = emu_proc_open(call, path, flags, &fd);
@@ -120,14 +151,66 @@ int64_t emu_openat(struct emu_call *call)
 	return do_open(call, (int)call->arg[0], call->arg[1], (int)call->arg[2]);
 }
 
+/* What open_how may hold; for all else the host has the error. */
+#define OPEN_FLAGS                                                                              \
+	(O_ACCMODE | O_CREAT | O_EXCL | O_NOCTTY | O_TRUNC | O_APPEND | O_NONBLOCK | O_SYNC |   \
+	 O_ASYNC | O_DIRECT | 0100000 /* the kernel's O_LARGEFILE */ | O_NOFOLLOW | O_NOATIME | \
+	 O_CLOEXEC | O_PATH | O_TMPFILE)
+#define RESOLVE_ROOTED (RESOLVE_BENEATH | RESOLVE_IN_ROOT)
+#define RESOLVE_ALL                                                                       \
+	(RESOLVE_NO_XDEV | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS | RESOLVE_ROOTED | \
+	 RESOLVE_CACHED)
+
+/* Reads it as the kernel does: what is longer than we know must be zeroes. */
+static bool read_how(struct emu_call *call, struct open_how *how)
+{
+	uint64_t at = call->arg[2] + sizeof(*how), left = call->arg[3] - sizeof(*how);
+	char part[256];
+
+	if (call->arg[3] < sizeof(*how) || call->arg[3] > 4096 ||
+	    emu_read(call, how, call->arg[2], sizeof(*how)))
+		return false;
+	while (left) {
+		size_t n = left < sizeof(part) ? left : sizeof(part);
+
+		if (emu_read(call, part, at, n))
+			return false;
+		for (size_t i = 0; i < n; i++)
+			if (part[i])
+				return false;
+		at += n;
+		left -= n;
+	}
+	return !(how->flags & ~(uint64_t)OPEN_FLAGS) && !(how->resolve & ~(uint64_t)RESOLVE_ALL) &&
+	       (how->resolve & RESOLVE_ROOTED) != RESOLVE_ROOTED &&
+	       (!how->mode || (how->flags & (O_CREAT | O_TMPFILE)));
+}
+
 int64_t emu_openat2(struct emu_call *call)
 {
-	struct open_how how = { 0 };
+	char path[EMU_PATH_MAX];
+	struct open_how how;
+	int rc;
 
-	if (call->arg[3] < sizeof(how) || emu_read(call, &how, call->arg[2], sizeof(how)))
+	if (!read_how(call, &how))
 		return EMU_CONTINUE;
-	/* Paths that are meant relative to another root are none of the machine's. */
-	if (how.resolve & (RESOLVE_IN_ROOT | RESOLVE_BENEATH | RESOLVE_CACHED))
-		return EMU_CONTINUE;
+	if (how.resolve) {
+		rc = emu_path_find(call, (int)call->arg[0], call->arg[1], !(how.flags & O_NOFOLLOW),
+				   path);
+		if (rc == EMU_PATH_OTHER)
+			return EMU_CONTINUE;
+		/* What may leave the folder it is held to is for the host, which has the error or
+		 * another root. */
+		if ((how.resolve & RESOLVE_ROOTED) &&
+		    (call->crossed || call->up || (call->linked && rc != EMU_PATH_PROC)))
+			return EMU_CONTINUE;
+		if ((how.resolve & RESOLVE_NO_XDEV) && call->crossed)
+			return -EXDEV;
+		if ((how.resolve & RESOLVE_NO_SYMLINKS) && call->linked)
+			return -ELOOP;
+		/* "Not without waiting": the caller then asks again without this flag. */
+		if (how.resolve & RESOLVE_CACHED)
+			return -EAGAIN;
+	}
 	return do_open(call, (int)call->arg[0], call->arg[1], (int)how.flags);
 }
