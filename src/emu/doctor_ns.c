@@ -200,7 +200,7 @@ static void target_end(struct target *t)
 void doctor_process_memory(struct doctor_result *r)
 {
 	long long yama = doctor_number("/proc/sys/kernel/yama/ptrace_scope", -1);
-	struct target t;
+	struct target t = {.pid = -1, .done = -1};
 	char byte = 0;
 	struct iovec local = {&byte, 1}, remote = {(void *)&target_byte, 1};
 	int err = target_start(&t);
