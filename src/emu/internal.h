@@ -91,7 +91,8 @@ struct emu_start {
 int emu_waiter(pid_t guard, int sock, const char *tree_path);
 _Noreturn void emu_supervisor(struct emu *emu, const struct emu_start *start, int sock);
 _Noreturn void emu_child(struct emu *emu, const struct emu_start *start, int sock);
-/* Killing must work when descriptors have run out: holds back what it needs. Once, in each role that kills. */
+/* Killing must work when descriptors have run out: holds back what it needs. Once, in each role
+ * that kills. */
 void emu_kill_reserve(void);
 void emu_kill_descendants(pid_t root);
 void emu_remove_tree(const char *path);

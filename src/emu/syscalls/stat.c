@@ -86,14 +86,16 @@ static int64_t do_access(struct emu_call *call, int dirfd, uint64_t where, int m
 	struct stat st;
 	int64_t rc;
 
-	if ((mode & ~(R_OK | W_OK | X_OK)) || (flags & ~(AT_EACCESS | AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH)))
+	if ((mode & ~(R_OK | W_OK | X_OK)) ||
+	    (flags & ~(AT_EACCESS | AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH)))
 		return -EINVAL;
 	rc = find(call, dirfd, where, !(flags & AT_SYMLINK_NOFOLLOW), path);
 	if (rc)
 		return rc;
 	if (fstatat(call->emu->tree, path + 1, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
-	/* By the mode bits alone: who runs the machine owns it; but for real root, who may read and write anything. */
+	/* By the mode bits alone: who runs the machine owns it; but for real root, who may read and
+	 * write anything. */
 	if (!(mode & X_OK) && !call->emu->in_userns && emu_proc_field(call->caller, "Uid:") == 0)
 		return 0;
 	if (S_ISLNK(st.st_mode) ||
