@@ -163,12 +163,13 @@ void emu_clones_settle(struct emu *emu, struct emu_process *process,
 		read_words(process);
 	while (again) {
 		again = false;
-		for (struct emu_clone *c = process->clones; c && !again; c = c->next) {
-			/* adopt() uses the note up: start over. */
-			if (c->tid && !task_of(process, c->tid)) {
-				adopt(emu, process, c->tid);
-				again = true;
-			}
+		for (struct emu_clone *c = process->clones; c; c = c->next) {
+			if (!c->tid || task_of(process, c->tid))
+				continue;
+			/* adopt() frees the note: start over. */
+			adopt(emu, process, c->tid);
+			again = true;
+			break;
 		}
 	}
 }
