@@ -166,13 +166,17 @@ static int alloc_part(struct mc_arena *a, struct mc_arena_part *p, unsigned int 
 	return rc;
 }
 
+/* While users is not 0 the arena is there: mc_arena_destroy() waits. Nothing is read after that. */
 static int alloc_counted(struct mc_arena *a, struct mc_arena_part *p, unsigned int order,
-			 uint64_t *page)
+			 void **run)
 {
+	uint64_t page;
 	int rc;
 
 	atomic_fetch_add(&p->users, 1);
-	rc = alloc_part(a, p, order, page);
+	rc = alloc_part(a, p, order, &page);
+	if (!rc)
+		*run = arena_addr(a, page);
 	atomic_fetch_sub(&p->users, 1);
 	return rc;
 }
@@ -198,49 +202,57 @@ static struct mc_arena_part *nearest(struct mc_arena *a, unsigned int from, uint
 	return best;
 }
 
-static int alloc_any(struct mc_arena *a, unsigned int order, uint64_t *page)
+static int alloc_any(struct mc_arena *a, unsigned int order, void **run)
 {
 	unsigned int from = a->part[0].node;
-	struct mc_arena_part *p;
+	struct mc_arena_part *p, *home = NULL;
 	uint64_t rank = 0;
 	int rc = -ENOMEM, first = 0;
 
 	if (a->nr_parts == 1)
-		return alloc_counted(a, a->part, order, page);
+		return alloc_counted(a, a->part, order, run);
 	mc_os_getcpu(NULL, &from);
 	for (unsigned int k = 0; k < a->nr_parts; k++) {
 		uint64_t next = 0;
 
 		p = nearest(a, from, rank, &next);
 		rank = next;
-		rc = alloc_counted(a, p, order, page);
-		if (!rc || (rc == -ECANCELED && atomic_load(&a->destroying)))
-			return rc;
+		if (!home) { /* holds the arena over the whole search */
+			home = p;
+			atomic_fetch_add(&home->users, 1);
+		}
+		rc = alloc_counted(a, p, order, run);
+		if (!rc || (rc == -ECANCELED && atomic_load(&a->destroying))) {
+			first = rc;
+			break;
+		}
 		if (!first)
 			first = rc;
 	}
+	if (home)
+		atomic_fetch_sub(&home->users, 1);
 	return first;
 }
 
 void *mc_arena_alloc(struct mc_arena *a, unsigned int order, unsigned int node)
 {
 	int rc = -EINVAL;
-	uint64_t page;
+	void *run;
 
 	if (arena_in_child(a)) {
 		rc = -ECHILD;
 	} else if (a->desc && order < MC_ARENA_ORDERS) {
 		if (node == MC_ANY_NODE)
-			rc = alloc_any(a, order, &page);
+			rc = alloc_any(a, order, &run);
 		else
 			for (unsigned int k = 0; k < a->nr_parts; k++)
 				if (a->part[k].node == node) {
-					rc = alloc_counted(a, &a->part[k], order, &page);
+					rc = alloc_counted(a, &a->part[k], order, &run);
 					break;
 				}
 	}
 	if (!rc)
-		return arena_addr(a, page);
+		return run;
 	errno = -rc;
 	return NULL;
 }
