@@ -25,6 +25,7 @@ enum {
 	OPT_TRACE,
 	OPT_RSEQ,
 	OPT_CALLS,
+	OPT_TOUCH,
 };
 
 static const struct option long_options[] = {
@@ -34,6 +35,7 @@ static const struct option long_options[] = {
 	{ "strict", no_argument, NULL, OPT_STRICT },
 	{ "trace", optional_argument, NULL, OPT_TRACE },
 	{ "rseq", required_argument, NULL, OPT_RSEQ },
+	{ "first-touch", required_argument, NULL, OPT_TOUCH },
 	{ "print-calls", no_argument, NULL, OPT_CALLS },
 	{ "verbose", no_argument, NULL, 'v' },
 	{ "help", no_argument, NULL, 'h' },
@@ -68,7 +70,9 @@ static const char help_rest[] =
 	"      --view=auto|namespace|calls  how files of the machine are shown\n"
 	"      --seed=N                   turns the choice of CPUs for threads that are not pinned\n"
 	"      --rseq=real                leave restartable sequences (they tell the host's CPU)\n"
-	"      --strict                   what can't be answered fails; every open is answered\n"
+	"      --first-touch=auto|faults  who touched a page: by page-fault events, or by counts only\n"
+	"      --strict                   what can't be answered exactly fails; opens and changes of\n"
+	"                                 mappings are all answered\n"
 	"      --trace[=FILE]             log what was asked and answered (default: standard error)\n"
 	"  -v, --verbose                  tell which view was chosen, and why\n"
 	"  -h, --help                     this help\n"
@@ -139,6 +143,12 @@ static int take_option(struct run *run, int opt, const char *value)
 		if (strcmp(value, "real") && strcmp(value, "no"))
 			return cmd_usage_error("run", "--rseq: '%s' is none of real, no", value);
 		run->emu.rseq_real = !strcmp(value, "real");
+		return 0;
+	case OPT_TOUCH:
+		if (strcmp(value, "auto") && strcmp(value, "faults"))
+			return cmd_usage_error("run", "--first-touch: '%s' is none of auto, faults",
+					       value);
+		run->emu.first_touch_faults = !strcmp(value, "faults");
 		return 0;
 	case 'v':
 		run->emu.verbose = true;

@@ -40,6 +40,7 @@ struct emu_options {
 	struct mc_topology *topo;
 	unsigned int seed;
 	bool strict, verbose, rseq_real;
+	bool first_touch_faults; /* --first-touch=faults: no page-fault events */
 	const char *trace;      /* NULL: off; "-": stderr; else a file */
 	int view;               /* EMU_VIEW_* */
 	struct mc_cpumask *cpus; /* first task's mask (--physcpubind, --cpunodebind); NULL: all */
@@ -138,6 +139,8 @@ const struct emu_options *emu_options(const struct emu *emu);
 /* The machine as it is now; hot-plug replaces it. The reference lasts as long as the run. */
 struct mc_topology *emu_topology(struct emu *emu);
 bool emu_tracing(const struct emu *emu);
+/* --strict refuses something: a line on the run's standard error (the first hundred). */
+void emu_complain(struct emu *emu, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /*
  * The task of a tid anywhere in the tree (0: the caller), with its process locked *instead of* the
@@ -181,6 +184,11 @@ __attribute__((weak)) void emu_policy_moving(struct emu *emu, struct emu_task *t
 /* Checks options->policy against the machine, before anything is started. */
 __attribute__((weak)) int emu_policy_check(const struct emu_options *options,
 					   struct mc_error *error);
+/* A task ends; threads begin to be made. */
+__attribute__((weak)) void emu_policy_ending(struct emu *emu, struct emu_task *task);
+__attribute__((weak)) void emu_policy_threads(struct emu *emu, struct emu_process *process);
+/* How first touch is told apart on this host, and why not better; for --verbose. */
+__attribute__((weak)) void emu_policy_tier(struct emu *emu, char *text, size_t size);
 /* Applies options->policy to the first task, before its program runs. */
 __attribute__((weak)) int emu_policy_start(struct emu *emu, struct emu_task *first,
 					   struct mc_error *error);

@@ -35,6 +35,8 @@ struct emu {
 	int listener, waiter;   /* seccomp listener; socket to the waiter */
 	int epoll;
 	int trace_fd;
+	int complain_fd;        /* standard error with --strict, else -1 */
+	_Atomic unsigned int complaints;
 	_Atomic unsigned int spread;    /* tasks placed so far */
 	unsigned int nr_real;
 	unsigned int *real;     /* host CPUs this run may use */

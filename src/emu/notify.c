@@ -47,6 +47,23 @@ void emu_trace(struct emu *emu, const char *format, ...)
 	(void)!write(emu->trace_fd, line, (size_t)n); /* one write a line: lines stay whole */
 }
 
+void emu_complain(struct emu *emu, const char *format, ...)
+{
+	char line[512] = "manycore run: ";
+	size_t at = strlen(line);
+	va_list ap;
+	int n;
+
+	if (emu->complain_fd < 0 || atomic_fetch_add(&emu->complaints, 1) >= 100)
+		return;
+	va_start(ap, format);
+	n = vsnprintf(line + at, sizeof(line) - at - 1, format, ap);
+	va_end(ap);
+	at += (size_t)n < sizeof(line) - at - 1 ? (size_t)n : sizeof(line) - at - 2;
+	line[at++] = '\n';
+	(void)!write(emu->complain_fd, line, at);
+}
+
 bool emu_call_valid(struct emu_call *call)
 {
 	return ioctl(call->emu->listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &call->id) == 0;

@@ -41,6 +41,7 @@ static int open_trace(struct emu *emu, struct mc_error *error)
 	const char *name = emu->opt->trace;
 
 	emu->trace_fd = -1;
+	emu->complain_fd = emu->opt->strict ? fcntl(2, F_DUPFD_CLOEXEC, 10) : -1;
 	if (!name)
 		return 0;
 	if (!strcmp(name, "-"))

@@ -186,6 +186,12 @@ static void tell(struct emu *emu)
 		emu->view == EMU_VIEW_NAMESPACE && emu->in_userns ? " (in a user namespace)" : "",
 		emu->lazy ? ", files made on first need" : ", files made at the start",
 		emu->why[0] ? "; the namespace view is not had: " : "", emu->why);
+	if (emu_policy_tier) {
+		char tier[200];
+
+		emu_policy_tier(emu, tier, sizeof(tier));
+		fprintf(stderr, "manycore run: first touch: %s\n", tier);
+	}
 }
 
 static void watch(struct emu *emu, int fd, int64_t key)

@@ -48,9 +48,12 @@
 #else
 #define OWN_ADDRESSES (1ULL << 46)
 #endif
-#define CHANGES_MAPPINGS(n, ...)                                                                \
-	CALL(n, .test = EMU_IF_BELOW, .test_arg = 0, .test_value = OWN_ADDRESSES, __VA_ARGS__), \
-		CALL(n, .test = EMU_IF_FROM, .test_arg = 1, .test_value = 16 << 20, __VA_ARGS__)
+#define CHANGES_MAPPINGS(n, ...)                                                           \
+	CALL(n, .when = EMU_WHEN_LOOSE, .test = EMU_IF_BELOW, .test_arg = 0,               \
+	     .test_value = OWN_ADDRESSES, __VA_ARGS__),                                    \
+		CALL(n, .when = EMU_WHEN_LOOSE, .test = EMU_IF_FROM, .test_arg = 1,        \
+		     .test_value = 16 << 20, __VA_ARGS__),                                 \
+		CALL(n, .when = EMU_WHEN_STRICT, __VA_ARGS__)
 
 #ifndef SYS_set_mempolicy_home_node
 #define SYS_set_mempolicy_home_node 450
@@ -142,16 +145,27 @@ const struct emu_syscall emu_table[] = {
 	CALL(migrate_pages, .fn = emu_migrate_pages,
 	     .what = "moves a process's pages between nodes"),
 	/* What changes mappings is seen where it is cheap to: at addresses that the kernel does not
-	   choose itself, and large. */
+	   choose itself, and large; all of it with --strict. */
 	CALL(mmap, .fn = emu_mmap_fixed, .test = EMU_IF_BITS, .test_arg = 3,
 	     .test_mask = FIXED_ANON, .test_value = FIXED_ANON,
 	     .what = "the host's; policies and pages that a fixed mapping covers go"),
 	CALL(mmap, .fn = emu_mmap_fixed, .test = EMU_IF_BITS, .test_arg = 3, .test_mask = NOREPLACE,
 	     .test_value = NOREPLACE, .what = "the host's; with MAP_FIXED_NOREPLACE: as above"),
+	CALL(mmap, .fn = emu_mmap_fixed, .when = EMU_WHEN_STRICT, .test = EMU_IF_BITS,
+	     .test_arg = 3, .test_mask = MAP_FIXED, .test_value = MAP_FIXED,
+	     .what = "the same for every fixed mapping"),
 	CHANGES_MAPPINGS(munmap, .fn = emu_munmap, .what = "the host's; policies and pages go"),
 	CHANGES_MAPPINGS(mremap, .fn = emu_mremap,
 			 .what = "the host's; policies and pages move along"),
 	CHANGES_MAPPINGS(madvise, .fn = emu_madvise,
-			 .what = "the host's; pages that MADV_DONTNEED gives back go"),
+			 .what = "the host's; pages that MADV_DONTNEED or MADV_REMOVE give back go"),
+	CALL(brk, .fn = emu_brk, .when = EMU_WHEN_STRICT,
+	     .what = "the host's; what is behind a lower end goes"),
+	CALL(shmdt, .fn = emu_shmdt, .what = "the host's; policies of the range go"),
+	CALL(fallocate, .fn = emu_fallocate, .test = EMU_IF_BITS, .test_arg = 1,
+	     .test_mask = FALLOC_FL_PUNCH_HOLE, .test_value = FALLOC_FL_PUNCH_HOLE,
+	     .what = "the host's; pages of shared memory where a hole is punched go"),
+	CALL(ftruncate, .fn = emu_ftruncate, .when = EMU_WHEN_STRICT,
+	     .what = "the host's; pages of shared memory behind the new end go"),
 	{.name = NULL},
 };

@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: MIT
 """The probe under `manycore run` on recorded machines, against what Linux 6.12 answered on them.
 
-usage: compare.py --manycore BUILD/manycore --probe PROBE [--show N] [RECORDING ...]
+usage: compare.py --manycore BUILD/manycore --probe PROBE [--show N] [--guest] [RECORDING ...]
 
 Prints matched/total for each section of each recording. Left out, as said in tests/conformance/README.md: what legitimately
 varies (normalize.sh), and what only the guests themselves can answer: env, cpuset, hotplug, migr.kthread, aff.set.kthread2,
 inter.weights. The exit status is 1 when any other line differs, but for those of the zero page where the host has none.
+
+With --guest all that runs in a QEMU guest with Debian's Linux 6.12 kernel: a host that has the zero page.
 """
 import argparse
 import collections
@@ -17,8 +19,11 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "support"))
+import mcguest
 # inter.weights: the probe writes the weights inside its recording guests only.
 LEFT_OUT = ("env.", "cpuset", "hotplug", "migr.kthread", "aff.set.kthread2", "inter.weights")
 # Lines that show the shared page of zeroes that a first read maps. A host that gives such a read a page of its own (its kernel
@@ -67,15 +72,45 @@ def sections_of(text):
     return [line[10:] for line in text.splitlines() if line.startswith("# section ") and line[10:] in SECTIONS]
 
 
-def one(args, name, show):
+def transcript(name):
     with gzip.open(os.path.join(HERE, "transcripts", name + ".txt.gz"), "rt") as f:
-        kernel = f.read()
+        return f.read()
+
+
+def here(args, name):
+    """What the probe says on this host."""
     machine = os.path.join(HERE, "..", "machines", name + ".tgz")
-    command = [args.manycore, "run", "--machine", machine] + args.option + ["--", args.probe] + sections_of(kernel)
+    command = [args.manycore, "run", "--machine", machine] + args.option + ["--", args.probe] + sections_of(transcript(name))
     run = subprocess.run(command, capture_output=True, text=True, timeout=args.timeout, check=False)
     if run.returncode:
         print("%s: exit status %d: %s" % (name, run.returncode, run.stderr[-500:]))
-    want, have = normalize(kernel), normalize(run.stdout)
+    return run.stdout
+
+
+def in_guest(args, names):
+    """What it says in a guest, for each recording."""
+    files = mcguest.program(args.manycore, "manycore") + mcguest.program(args.probe, "probe")
+    commands = ""
+    for name in names:
+        files.append((name + ".tgz", 0o100644, mcguest.read(os.path.join(HERE, "..", "machines", name + ".tgz"))))
+        commands += " ".join(["/manycore", "run", "--machine", "/" + name + ".tgz"] + args.option + ["--", "/probe"] +
+                             sections_of(transcript(name))) + "\n"
+    files.append(("commands", 0o100644, commands.encode()))
+    with tempfile.TemporaryDirectory() as tmp:
+        init = os.path.join(tmp, "init")
+        subprocess.check_call(["gcc", "-O1", "-static", "-o", init, os.path.join(HERE, "guest.c")])
+        files.append(("init", 0o100755, mcguest.read(init)))
+        text = mcguest.boot(files, [], ["-smp", "2", "-m", "3G"], "guest: done", 600 + args.timeout * len(names))
+    parts = re.split(r"^guest: (\d+)\n", text, flags=re.M)[2::2]
+    for name, part in zip(names, parts):
+        status = re.search(r"^guest: \d+ ended with status (\w+)", part, re.M)
+        if not status or status.group(1) != "0":
+            print("%s: %s: %s" % (name, status.group(0) if status else "no end", part[-500:]))
+    return dict(zip(names, parts))
+
+
+def one(args, name, show, said):
+    want, have = normalize(transcript(name)), normalize(said)
     total, matched, zero = collections.Counter(), collections.Counter(), 0
     for key, line in want.items():
         if key[0] not in SECTIONS:
@@ -102,16 +137,18 @@ def main():
     parser.add_argument("--manycore", required=True)
     parser.add_argument("--probe", required=True)
     parser.add_argument("--show", type=int, default=0, metavar="N", help="show up to N differing lines of each recording")
+    parser.add_argument("--guest", action="store_true", help="in a QEMU guest with Debian's 6.12 kernel")
     parser.add_argument("--option", action="append", default=[], help="passed on to run")
     parser.add_argument("--timeout", type=int, default=300)
     parser.add_argument("recording", nargs="*")
     args = parser.parse_args()
     names = args.recording or sorted(f[:-7] for f in os.listdir(os.path.join(HERE, "transcripts")) if "612" in f)
-    args.huge_pages = host_free_huge_pages()
-    args.zero_page = host_has_zero_page()
+    args.huge_pages = not args.guest and host_free_huge_pages()
+    args.zero_page = args.guest or host_has_zero_page()
+    guest = in_guest(args, names) if args.guest else {}
     differ = 0
     for name in names:
-        sections, zero = one(args, name, args.show)
+        sections, zero = one(args, name, args.show, guest[name] if args.guest else here(args, name))
         differ += sum(total - matched for matched, total in sections.values()) - zero
     return 1 if differ else 0
 

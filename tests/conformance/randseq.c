@@ -7,6 +7,7 @@
  * a QEMU guest (tools/difftest), so the texts, or their hashes, must be equal.
  *
  *   randseq FROM COUNT [--full]    hashes ("17 9f3c..."), or the whole text of each sequence
+ *   randseq N,N,... 0 [--full]     the same of these sequences
  *
  * Reading of private pages that were never written is left out: not every host maps the zero page then.
  * Left out because a real kernel does not answer it twice alike: interleave on shared memory (its phase is the inode's
@@ -392,9 +393,39 @@ static void as_init(void)
 	close(fd);
 }
 
+/* Runs one sequence in a child, and prints its hash or its text. */
+static void run(char *shared, unsigned long n, int full)
+{
+	uint64_t hash = 0xcbf29ce484222325;
+	size_t len;
+	int status;
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	if (pid == 0) {
+		sequence(n);
+		memcpy(shared, &text_len, sizeof(text_len));
+		_exit(0);
+	}
+	if (pid < 0 || waitpid(pid, &status, 0) < 0 || status) {
+		printf("%lu died %x\n", n, pid < 0 ? -1 : status);
+		return;
+	}
+	memcpy(&len, shared, sizeof(len));
+	if (full) {
+		printf("[%lu]\n%.*s", n, (int)len, text);
+		return;
+	}
+	for (size_t i = 0; i < len; i++)
+		hash = (hash ^ (unsigned char)text[i]) * 0x100000001b3;
+	printf("%lu %016llx\n", n, (unsigned long long)hash);
+}
+
 int main(int argc, char **argv)
 {
-	unsigned long from = argc > 1 ? strtoul(argv[1], NULL, 0) : 0, count = argc > 2 ? strtoul(argv[2], NULL, 0) : 1;
+	char *list = argc > 1 ? argv[1] : "0", *end;
+	unsigned long from = strtoul(list, &end, 0), count = argc > 2 ? strtoul(argv[2], NULL, 0) : 1;
 	int full = argc > 3 && !strcmp(argv[3], "--full"), init = getpid() == 1;
 	/* The text's length crosses processes in front of it. */
 	char *shared = mmap(NULL, TEXT + PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -405,31 +436,12 @@ int main(int argc, char **argv)
 	prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
 	if (init)
 		as_init();
-	for (unsigned long n = from; n < from + count; n++) {
-		uint64_t hash = 0xcbf29ce484222325;
-		size_t len;
-		int status;
-		pid_t pid;
-
-		fflush(stdout);
-		pid = fork();
-		if (pid == 0) {
-			sequence(n);
-			memcpy(shared, &text_len, sizeof(text_len));
-			_exit(0);
-		}
-		if (pid < 0 || waitpid(pid, &status, 0) < 0 || status) {
-			printf("%lu died %x\n", n, pid < 0 ? -1 : status);
-			continue;
-		}
-		memcpy(&len, shared, sizeof(len));
-		if (full) {
-			printf("[%lu]\n%.*s", n, (int)len, text);
-			continue;
-		}
-		for (size_t i = 0; i < len; i++)
-			hash = (hash ^ (unsigned char)text[i]) * 0x100000001b3;
-		printf("%lu %016llx\n", n, (unsigned long long)hash);
+	for (unsigned long n = from; count && n < from + count; n++)
+		run(shared, n, full);
+	for (; !count; from = strtoul(end + 1, &end, 0)) {
+		run(shared, from, full);
+		if (*end != ',')
+			break;
 	}
 	if (init) {
 		puts("randseq: done");

@@ -19,7 +19,7 @@ enum { BIND = 2, INTERLEAVE = 3, PAGE = 4096 };
 static char *area;
 static long nodes, pages; /* pages: of each node's part */
 static pthread_barrier_t barrier;
-static int at_once;
+static int at_once, comb; /* comb: threads fill pages in turn, not parts */
 
 static char *map(long n, void *where)
 {
@@ -78,7 +78,10 @@ static void *fill_part(void *arg)
 	pin(i);
 	if (at_once)
 		pthread_barrier_wait(&barrier);
-	touch(area + i * pages * PAGE, pages);
+	for (long k = 0; comb && k < pages; k++)
+		touch(area + (k * nodes + i) * PAGE, 1);
+	if (!comb)
+		touch(area + i * pages * PAGE, pages);
 	if (at_once)
 		pthread_barrier_wait(&barrier);
 	return NULL;
@@ -100,8 +103,30 @@ static long threads(void)
 	for (long i = 0; at_once && i < nodes; i++)
 		pthread_join(thread[i], NULL);
 	for (long i = 0; i < nodes; i++)
+		for (long k = 0; comb && k < pages; k++)
+			right += on_node(area + (k * nodes + i) * PAGE, 1, i);
+	for (long i = 0; !comb && i < nodes; i++)
 		right += on_node(area + i * pages * PAGE, pages, i);
 	return right;
+}
+
+/* At an address of the kernel's choice, without a look between: seen with --strict only. */
+static long again(void)
+{
+	char *a = map(pages, NULL), *b;
+
+	pin(0);
+	bind_to(a, pages, BIND, 2);
+	touch(a, pages);
+	if (on_node(a, pages, 1) != pages)
+		return 0;
+	munmap(a, (size_t)pages * PAGE);
+	b = map(pages, a);
+	touch(b, pages);
+	bind_to(b, pages, BIND, 4);
+	madvise(b, (size_t)pages * PAGE / 2, MADV_DONTNEED);
+	touch(b, pages);
+	return on_node(b, pages / 2, 2) + on_node(b + pages / 2 * PAGE, pages / 2, 0);
 }
 
 static long wander(void)
@@ -195,7 +220,8 @@ int main(int argc, char **argv)
 		return 2;
 	nodes = atol(argv[2]);
 	total = nodes * (pages = atol(argv[3]));
-	at_once = !strcmp(how, "once");
+	comb = !strcmp(how, "comb");
+	at_once = comb || !strcmp(how, "once");
 	if (at_once || !strcmp(how, "turn")) {
 		right = threads();
 	} else if (!strcmp(how, "wander")) {
@@ -205,6 +231,9 @@ int main(int argc, char **argv)
 		total = pages;
 	} else if (!strcmp(how, "stale")) {
 		right = stale();
+		total = pages;
+	} else if (!strcmp(how, "again")) {
+		right = again();
 		total = pages;
 	} else if (!strcmp(how, "fill")) {
 		area = map(pages, NULL);

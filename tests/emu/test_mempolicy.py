@@ -57,17 +57,39 @@ class Options(mctest.TestCase):
 
 
 class Placement(mctest.TestCase):
-    def touch(self, *args):
-        r = self.ok(mctest.manycore("run", "--smp", "16", "--nodes", "8", "--", FIRST_TOUCH, *args))
+    def touch(self, *args, options=()):
+        r = self.ok(mctest.manycore("run", "--smp", "16", "--nodes", "8", *options, "--", FIRST_TOUCH, *args))
         right, total = r.out.split()[:2]
         return int(right), int(total)
 
     def test_threads_in_turn(self):
         self.assertEqual(self.touch("turn", "8", "200"), (1600, 1600))
 
-    def test_threads_at_once(self):
-        right, total = self.touch("once", "8", "2000")
+    def test_threads_at_once_by_counts(self):
+        right, total = self.touch("once", "8", "2000", options=["--first-touch=faults"])
         self.assertGreaterEqual(right, total * 0.99)
+
+    def test_threads_at_once_by_events(self):
+        """Exact, however small the parts, and page by page in turn."""
+        r = self.ok(mctest.manycore("run", "--smp", "16", "--nodes", "8", "--verbose", "--", "true"))
+        if "page-fault events" not in r.err:
+            mctest.skip("perf", r.err)
+        for uid in (None, mctest.NOBODY) if os.getuid() == 0 else (None,):
+            command = [mctest.MANYCORE, "run", "--smp", "16", "--nodes", "8", "--", FIRST_TOUCH]
+            for args, total in ((("once", "8", "8"), 64), (("once", "8", "500"), 4000), (("comb", "8", "100"), 800)):
+                r = mctest.execute(command + list(args), uid=uid)
+                self.assertEqual((r.status, r.out), (0, "%d %d\n" % (total, total)), (uid, r))
+
+    def test_strict_refuses_a_guess(self):
+        r = mctest.manycore("run", "--smp", "16", "--nodes", "8", "--strict", "--first-touch=faults", "--", FIRST_TOUCH,
+                            "comb", "8", "50")
+        self.assertNotEqual(r.status, 0)
+        self.assertRegex(r.err, r"--strict: process \d+, 0x[0-9a-f]+-0x[0-9a-f]+: which thread touched")
+        self.assertEqual(self.touch("turn", "8", "50", options=["--strict", "--first-touch=faults"]), (400, 400))
+        self.assertEqual(self.touch("wander", "8", "5", options=["--strict"]), (40, 40))
+
+    def test_strict_sees_every_change_of_mappings(self):
+        self.assertEqual(self.touch("again", "8", "64", options=["--strict"]), (64, 64))
 
     def test_one_thread_over_nodes(self):
         self.assertEqual(self.touch("wander", "8", "5"), (40, 40))

@@ -503,6 +503,51 @@ static void test_ranges_model(void **state)
 	}
 }
 
+/* Where a page came from is what its index tells, through any moves. */
+static void test_shifts_model(void **state)
+{
+	struct pol_shifts shifts = {0}, copy = {0};
+	uint64_t model[MODEL];
+	unsigned int seed = 11;
+
+	(void)state;
+	for (unsigned int i = 0; i < MODEL; i++)
+		model[i] = i;
+	for (int step = 0; step < 20000; step++) {
+		unsigned int a = (unsigned int)rand_r(&seed) % MODEL,
+			     b = (unsigned int)rand_r(&seed) % MODEL,
+			     len = 1 + (unsigned int)rand_r(&seed) % 20;
+		bool touched = step % 3;
+
+		if (step % 5 == 0) { /* unmapped */
+			len = a + len > MODEL ? MODEL - a : len;
+			assert_int_equal(pol_shifts_set(&shifts, a, a + len, 0), 0);
+			for (unsigned int i = a; i < a + len; i++)
+				model[i] = i;
+		} else if (a + len <= MODEL && b + len <= MODEL && (a + len <= b || b + len <= a)) {
+			assert_int_equal(pol_shifts_move(&shifts, a, b, len, touched), 0);
+			for (unsigned int i = 0; i < len; i++) {
+				model[b + i] = touched ? model[a + i] : b + i;
+				model[a + i] = a + i;
+			}
+		}
+		for (size_t i = 0; i < shifts.count; i++) {
+			assert_true(shifts.shift[i].first < shifts.shift[i].last);
+			assert_true(!i || shifts.shift[i - 1].last <= shifts.shift[i].first);
+		}
+		for (unsigned int i = 0; i < MODEL; i++) {
+			uint64_t last;
+
+			assert_int_equal(i + pol_shifts_at(&shifts, i, &last), model[i]);
+			assert_true(last > i);
+		}
+	}
+	assert_int_equal(pol_shifts_copy(&copy, &shifts), 0);
+	assert_int_equal(copy.count, shifts.count);
+	pol_shifts_free(&copy);
+	pol_shifts_free(&shifts);
+}
+
 static void count_page(void *arg, uint64_t page, unsigned int node)
 {
 	(void)page;
@@ -596,6 +641,7 @@ int main(void)
 		cmocka_unit_test(test_transcripts),  cmocka_unit_test(test_full_nodes),
 		cmocka_unit_test(test_ranges_model), cmocka_unit_test(test_pages_model),
 		cmocka_unit_test(test_text),         cmocka_unit_test(test_remap),
+		cmocka_unit_test(test_shifts_model),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -156,6 +156,26 @@ int pol_ranges_move(struct pol_ranges *ranges, uint64_t from, uint64_t to, uint6
 int pol_ranges_copy(struct pol_ranges *to, const struct pol_ranges *from);
 void pol_ranges_free(struct pol_ranges *ranges);
 
+/* ---- shifts.c: interleave indexes that mremap() has parted from addresses
+ * -------------------------------- */
+
+struct pol_shift {
+	uint64_t first, last, delta; /* pages [first, last): index = page + delta */
+};
+struct pol_shifts {
+	struct pol_shift *shift;
+	size_t count, room;
+};
+/* *last (may be NULL) gets where it ends. */
+uint64_t pol_shifts_at(const struct pol_shifts *shifts, uint64_t page, uint64_t *last);
+/* 0 or -ENOMEM. */
+int pol_shifts_set(struct pol_shifts *shifts, uint64_t first, uint64_t last, uint64_t delta);
+/* mremap: indexes stay with the pages if the mapping was ever touched. The two do not overlap. */
+int pol_shifts_move(struct pol_shifts *shifts, uint64_t from, uint64_t to, uint64_t count,
+		    bool touched);
+int pol_shifts_copy(struct pol_shifts *to, const struct pol_shifts *from);
+void pol_shifts_free(struct pol_shifts *shifts);
+
 /* ---- pages.c: the node of each page
  * -------------------------------------------------------------------------------------- */
 

@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include "emu/syscalls/mempolicy.h"
 #include "emu/syscalls/mempolicy_calls.h"
 
@@ -423,104 +422,4 @@ int64_t emu_set_home_node(struct emu_call *call)
 			      (unsigned int)home);
 	mp_maps_free(&maps);
 	return rc;
-}
-
-/* ---- calls that change mappings: seen only where cheap (table.c), else found out by mp_settle()
- * --------------------------------------- */
-
-/* munmap, mmap(MAP_FIXED): the host does it; what was known of the range is gone. */
-static int64_t unmapping(struct emu_call *call, uint64_t start, uint64_t len)
-{
-	struct mp_state *state = mp_state(call->emu);
-	struct emu_mm *mm = call->task->process->mm;
-
-	if (state && mm && mm->asked && len && start + len > start &&
-	    !(start & (state->page - 1))) {
-		emu_settle(call, NULL);
-		mp_forget(state, mm, start,
-			  (start + len + state->page - 1) & ~(uint64_t)(state->page - 1));
-	}
-	return EMU_CONTINUE;
-}
-
-int64_t emu_munmap(struct emu_call *call)
-{
-	return unmapping(call, call->arg[0], call->arg[1]);
-}
-
-enum { FIXED_NOREPLACE = 0x100000, DONTNEED_LOCKED = 24 };
-
-int64_t emu_mmap_fixed(struct emu_call *call)
-{
-	struct emu_mm *mm = call->task->process->mm;
-	struct mp_maps maps;
-
-	if (!mm || !mm->asked)
-		return EMU_CONTINUE;
-	if (!(call->arg[3] & FIXED_NOREPLACE))
-		return unmapping(call, call->arg[0], call->arg[1]);
-	/* It fails where something is mapped: what is not mapped by now is what it will cover. */
-	mp_settle(call->emu, call->task->process, 0, 0, &maps, NULL, NULL);
-	mp_maps_free(&maps);
-	return EMU_CONTINUE;
-}
-
-/* Pages go, policies stay. What was there is settled first: a page that is filled again is a new
- * one. */
-int64_t emu_madvise(struct emu_call *call)
-{
-	struct mp_state *state = mp_state(call->emu);
-	struct emu_mm *mm = call->task->process->mm;
-	uint64_t start = call->arg[0], end = start + call->arg[1];
-	struct pol_ranges kept = {0};
-
-	if (!state || !mm || !mm->asked || end <= start)
-		return EMU_CONTINUE;
-	if (!pol_ranges_copy(&kept, &mm->ranges)) {
-		mp_forget(state, mm, start, end);
-		pol_ranges_free(&mm->ranges);
-		mm->ranges = kept;
-	}
-	return EMU_CONTINUE;
-}
-
-static bool over_policies(const struct emu_mm *mm, uint64_t start, uint64_t len)
-{
-	uint64_t end;
-
-	(void)pol_ranges_at(&mm->ranges, start, &end);
-	return end - start < len;
-}
-
-/* Policies and pages move along with the mapping. Where the host puts it is not known yet unless
- * the caller says so: the rest is done when the mappings are looked at next (mempolicy_settle.c,
- * moved()). */
-int64_t emu_mremap(struct emu_call *call)
-{
-	enum { FIXED = 2 };
-	struct mp_state *state = mp_state(call->emu);
-	struct emu_mm *mm = call->task->process->mm;
-	struct mp_maps maps;
-
-	if (!state || !mm || !mm->asked || !call->arg[1] || !call->arg[2])
-		return EMU_CONTINUE;
-	/* Policies split mappings: a range over two of them can't be moved or grown (Linux 6.12).
-	 * The host's are not split. */
-	if (over_policies(mm, call->arg[0], call->arg[1]))
-		return -EFAULT;
-	emu_settle(call, NULL);
-	/* The mappings too: what is new next time was made by this call. */
-	if (!mp_settle(call->emu, call->task->process, call->arg[0], call->arg[0] + call->arg[1],
-		       &maps, NULL, NULL)) {
-		mm->move = (struct mp_move){
-			.from = call->arg[0],
-			.old_len = (call->arg[1] + state->page - 1) & ~(uint64_t)(state->page - 1),
-			.new_len = (call->arg[2] + state->page - 1) & ~(uint64_t)(state->page - 1),
-			.to = call->arg[3] & FIXED ? call->arg[4] : 0,
-		};
-		if (mm->move.to)
-			mp_forget(state, mm, mm->move.to, mm->move.to + mm->move.new_len);
-	}
-	mp_maps_free(&maps);
-	return EMU_CONTINUE;
 }

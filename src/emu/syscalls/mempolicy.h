@@ -45,6 +45,7 @@ struct mp_state {
 	struct mp_object *objects[MP_OBJECTS];
 	unsigned int nr_objects;
 	uint64_t looked;                   /* when all processes were looked at last, ns */
+	struct mp_events *events;          /* mempolicy_events.c, NULL: not needed yet */
 };
 
 struct emu_policy {
@@ -71,10 +72,12 @@ struct mp_maps {
 /* A mremap() that the host was left to make. */
 struct mp_move {
 	uint64_t from, old_len, new_len, to; /* to 0: wherever; new_len 0: none */
+	bool touched;                        /* the mapping ever was */
 };
 
 struct emu_mm {
 	struct pol_ranges ranges;
+	struct pol_shifts shifts;
 	struct pol_pages pages;    /* anonymous pages; MP_GONE: not the family's any more */
 	struct mp_family **family; /* newest first */
 	unsigned int nr_family;
@@ -83,6 +86,9 @@ struct emu_mm {
 	uint64_t faults; /* of the process when all of it was settled last */
 	pid_t parent;    /* whom it was forked from, 0: nobody */
 	bool asked;      /* something NUMA was ever asked of it: keep its state right */
+	struct mp_touched *touched; /* its page-fault events; NULL: not watched */
+	bool unwatched;  /* it can't be */
+	struct pol_pages unsure; /* --strict: pages whose node is a guess */
 };
 #define MP_GONE 65533U
 
@@ -120,13 +126,21 @@ void mp_settle_all(struct emu *emu, struct emu_process *process);
 /* The page's node becomes `node`. */
 int mp_page_move(struct mp_state *state, struct emu_mm *mm, const struct mp_vma *vma, uint64_t addr,
 		 bool file, unsigned int node);
-/* Where a new page goes, counted; range: the policy of its range or object, NULL: the task's. */
-unsigned int mp_place(struct emu *emu, const struct pol *range, const struct emu_task *task,
-		      uint64_t index);
+/* Who touched a page: where it was then, and by which policy of its own (not counted: as long as
+ * the process is locked). */
+struct mp_who {
+	unsigned int node;
+	const struct pol *pol;
+};
+struct mp_who mp_who_of(struct emu *emu, const struct emu_task *task); /* now; NULL allowed */
+/* Where a new page goes, counted; range: what its range or object has, NULL: the toucher's. */
+unsigned int mp_place(struct emu *emu, const struct pol *range, struct mp_who who, uint64_t index);
 /* mempolicy_files.c: shared memory that the task's process has open and filled by write(2). */
 void mp_settle_files(struct emu *emu, const struct emu_task *task);
 /* Drops what is known of [start, end): it is being unmapped. */
 void mp_forget(struct mp_state *state, struct emu_mm *mm, uint64_t start, uint64_t end);
+/* Its pages alone: they are given back. */
+void mp_forget_there(struct mp_state *state, struct emu_mm *mm, uint64_t start, uint64_t end);
 unsigned int mp_task_node(struct emu *emu, const struct emu_task *task);
 uint64_t mp_task_faults(const struct emu_task *task);
 struct emu_mm *mp_mm(struct emu_process *process);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 /*
- * mempolicy_blame.c - who touched the pages that are new: by the minor faults of each task since
- * the last settling.
+ * mempolicy_blame.c - who touched the pages that are new: by page-fault events
+ * (mempolicy_events.c), else by the minor faults of each task since the last settling.
  *
- * With one task, or tasks that would all place a page alike, nothing is to be found out. Else the
- * new pages of a mapping are dealt out in address order to the tasks in order of creation, by the
- * faults each has left; mappings with few new pages (stacks, thread data) are told first, so that
- * what is left is what the arrays have cost.
+ * With one task, or tasks that would all place a page alike, nothing is to be found out. Without
+ * events the new pages of a mapping are dealt out in address order to the tasks in order of
+ * creation, by the faults each has left; mappings with few new pages (stacks, thread data) are told
+ * first, so that what is left is what the arrays have cost. That is a guess, and told as one.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -128,15 +128,9 @@ static void deal(struct settle *s, size_t n)
 	}
 }
 
-/* The task that touched the i-th of n new pages of a mapping; asked in order. */
-const struct emu_task *mp_toucher(struct settle *s, size_t i, size_t n)
+/* By counts: the task that touched the i-th of n new pages of a mapping. */
+static const struct emu_task *dealt(struct settle *s, size_t i, size_t n)
 {
-	if (!s->blamed)
-		find_blame(s);
-	if (!s->nr_blame)
-		return s->process->tasks;
-	if (s->uniform)
-		return s->blame[0].task;
 	if (n < FEW_PAGES)
 		return small_change(s);
 	if (!i)
@@ -145,6 +139,44 @@ const struct emu_task *mp_toucher(struct settle *s, size_t i, size_t n)
 		if (i < s->blame[k].upto)
 			return s->blame[k].task;
 	return s->blame[s->nr_blame - 1].task;
+}
+
+struct mp_who mp_toucher(struct settle *s, uint64_t page, uint64_t entry, size_t i, size_t n,
+			 bool *sure)
+{
+	struct mp_who who;
+
+	if (!s->blamed)
+		find_blame(s);
+	*sure = true;
+	if (mp_events_who(s->emu, s->process, page, entry & PM_HUGE, &who))
+		return who;
+	if (!s->nr_blame)
+		return mp_who_of(s->emu, s->process->tasks);
+	*sure = !mp_events_changes(s->process);
+	if (s->uniform)
+		return mp_who_of(s->emu, s->blame[0].task);
+	*sure = false;
+	return mp_who_of(s->emu, dealt(s, i, n));
+}
+
+/* Would the page lie elsewhere if another of those that may have touched it had? */
+bool mp_matters(struct settle *s, const struct pol *range, uint64_t index)
+{
+	unsigned int first = POL_NO_NODE;
+
+	for (struct emu_task *t = s->process->tasks; t; t = t->next) {
+		struct mp_who who = mp_who_of(s->emu, t);
+		struct pol_where where = {who.node, index};
+		unsigned int node =
+			pol_target(s->state->machine, range ? range : who.pol, &where);
+
+		if (first == POL_NO_NODE)
+			first = node;
+		if (node != first)
+			return true;
+	}
+	return mp_events_changes(s->process) && (!range || first == POL_NO_NODE);
 }
 
 uint64_t mp_process_faults(const struct emu_process *process)

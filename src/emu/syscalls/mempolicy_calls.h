@@ -17,5 +17,9 @@ int64_t emu_munmap(struct emu_call *call);
 int64_t emu_mmap_fixed(struct emu_call *call);
 int64_t emu_madvise(struct emu_call *call);
 int64_t emu_mremap(struct emu_call *call);
+int64_t emu_brk(struct emu_call *call);
+int64_t emu_shmdt(struct emu_call *call);
+int64_t emu_fallocate(struct emu_call *call);
+int64_t emu_ftruncate(struct emu_call *call);
 
 #endif

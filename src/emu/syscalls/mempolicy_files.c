@@ -33,7 +33,7 @@ static void place_pages(struct emu *emu, const struct emu_task *task, const stru
 
 		if (pol_pages_get(&object->pages, first) != POL_NO_NODE)
 			continue;
-		node = mp_place(emu, pol, task, st->st_ino + first);
+		node = mp_place(emu, pol, mp_who_of(emu, task), st->st_ino + first);
 		pol_pages_set(&object->pages, first, node);
 	}
 	pthread_mutex_unlock(&state->lock);

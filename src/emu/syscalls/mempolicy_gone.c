@@ -90,6 +90,7 @@ void mp_forget_pages(struct mp_state *state, struct emu_mm *mm, uint64_t first, 
 {
 	struct forget f = {.state = state, .mm = mm};
 
+	pol_pages_forget(&mm->unsure, first, last, NULL, NULL);
 	if (!mm->nr_family) {
 		pol_pages_forget(&mm->pages, first, last, uncount, &f);
 		return;
@@ -110,10 +111,16 @@ void mp_forget_pages(struct mp_state *state, struct emu_mm *mm, uint64_t first, 
 
 void mp_forget(struct mp_state *state, struct emu_mm *mm, uint64_t start, uint64_t end)
 {
+	pol_ranges_set(&mm->ranges, start, end, NULL);
+	pol_shifts_set(&mm->shifts, start / state->page, (end + state->page - 1) / state->page, 0);
+	mp_forget_there(state, mm, start, end);
+}
+
+void mp_forget_there(struct mp_state *state, struct emu_mm *mm, uint64_t start, uint64_t end)
+{
 	uint64_t first = start / state->page, last = (end + state->page - 1) / state->page;
 	uint64_t lo = UINT64_MAX, hi = 0;
 
-	pol_ranges_set(&mm->ranges, start, end, NULL);
 	if (mm->nr_family) { /* page by page: only where mappings were */
 		for (size_t i = 0; i < mm->seen.count; i++) {
 			lo = mm->seen.vma[i].start > start ? mm->seen.vma[i].start : start;
@@ -190,13 +197,20 @@ static void moved(struct settle *s, const struct mp_maps *now)
 		at = m.to ? m.to : new_place(&s->mm->seen, now, m.new_len);
 		if (at && mapped(now, at, at + m.new_len) && !mapped(now, m.from, m.from + size)) {
 			pol_ranges_move(&s->mm->ranges, m.from, at, len);
+			pol_shifts_move(&s->mm->shifts, m.from / size, at / size, len / size,
+					m.touched);
 			pol_pages_move(&s->mm->pages, m.from / size, at / size, len / size);
+			pol_pages_move(&s->mm->unsure, m.from / size, at / size, len / size);
 		} else {
 			at = 0; /* it failed, or more has happened since */
 		}
 	}
-	if (at && tail && m.new_len > len && mapped(now, at, at + m.new_len))
-		pol_ranges_set(&s->mm->ranges, at + len, at + m.new_len, tail);
+	if (at && m.new_len > len && mapped(now, at, at + m.new_len)) {
+		pol_shifts_set(&s->mm->shifts, (at + len) / size, (at + m.new_len) / size,
+			       pol_shifts_at(&s->mm->shifts, (at + len) / size - 1, NULL));
+		if (tail)
+			pol_ranges_set(&s->mm->ranges, at + len, at + m.new_len, tail);
+	}
 	pol_put(tail);
 }
 

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
-#include "emu/syscalls/mempolicy.h"
+#include "emu/syscalls/mempolicy_events.h"
 
 /* ---- the run --------------------------------------------------------------------------------- */
 
@@ -273,7 +273,10 @@ static void put_family(struct mp_state *state, struct mp_family *family)
 
 static void clear_mm(struct mp_state *state, struct emu_mm *mm)
 {
+	mp_events_end(mm);
 	pol_ranges_free(&mm->ranges);
+	pol_shifts_free(&mm->shifts);
+	pol_pages_free(&mm->unsure, NULL, NULL);
 	pol_pages_free(&mm->pages, uncount, state);
 	for (unsigned int i = 0; i < mm->nr_family; i++)
 		put_family(state, mm->family[i]);
@@ -362,6 +365,8 @@ void emu_mm_new(struct emu *emu, struct emu_process *process, const struct emu_p
 	process->mm->asked = true;
 	process->mm->parent = parent->tgid;
 	pol_ranges_copy(&process->mm->ranges, &parent->mm->ranges);
+	pol_shifts_copy(&process->mm->shifts, &parent->mm->shifts);
+	pol_pages_copy(&process->mm->unsure, &parent->mm->unsure);
 	share(state, parent->mm, process->mm);
 }
 

@@ -39,12 +39,18 @@ static void count_page(struct mp_state *state, const struct pol *pol, unsigned i
 		__atomic_add_fetch(&c[node].other_node, 1, __ATOMIC_RELAXED);
 }
 
-unsigned int mp_place(struct emu *emu, const struct pol *range, const struct emu_task *task,
-		      uint64_t index)
+struct mp_who mp_who_of(struct emu *emu, const struct emu_task *task)
+{
+	if (!task)
+		return (struct mp_who){0, NULL};
+	return (struct mp_who){mp_task_node(emu, task), task->policy ? task->policy->pol : NULL};
+}
+
+unsigned int mp_place(struct emu *emu, const struct pol *range, struct mp_who who, uint64_t index)
 {
 	struct mp_state *state = mp_state(emu);
-	const struct pol *pol = range ? range : task && task->policy ? task->policy->pol : NULL;
-	struct pol_where where = {task ? mp_task_node(emu, task) : 0, index};
+	const struct pol *pol = range ? range : who.pol;
+	struct pol_where where = {who.node, index};
 	unsigned int wanted, node = pol_place(state->machine, pol, &where, state->used, &wanted);
 
 	if (node == POL_NO_NODE) /* full: the host had room all the same */
@@ -120,40 +126,49 @@ static unsigned int known(struct settle *s, const struct mp_vma *vma, uint64_t p
 	return known_anon(s, page, entry & PM_EXCLUSIVE);
 }
 
-static unsigned int place_new(struct settle *s, const struct mp_vma *vma, uint64_t page,
-			      uint64_t entry, const struct emu_task *task)
+/* The policy of a page's range or object (a new reference; NULL: none) and its interleave index. */
+static struct pol *policy_of(struct settle *s, const struct mp_vma *vma, uint64_t page,
+			     uint64_t entry, uint64_t *index)
 {
-	const uint64_t size = s->state->page;
+	const uint64_t size = s->state->page, in_object = vma->index + page - vma->start / size;
 	unsigned int order = entry & PM_HUGE ? (unsigned int)__builtin_ctzll((2UL << 20) / size)
-					     : 0,
-		     node;
+					     : 0;
 
+	if (vma->kind == MP_SHMEM) { /* a private copy of a shared page too: the object's policy */
+		*index = vma->ino + (entry & PM_FILE ? in_object >> order : in_object);
+		return mp_vma_policy(s->state, s->mm, vma, page * size);
+	}
 	if (entry & PM_FILE) {
-		uint64_t index = vma->index + page - vma->start / size;
-		struct pol *pol = vma->kind == MP_SHMEM
-					  ? mp_vma_policy(s->state, s->mm, vma, page * size)
-					  : NULL;
+		*index = vma->ino + (in_object >> order);
+		return NULL;
+	}
+	*index = (page + pol_shifts_at(&s->mm->shifts, page, NULL)) >> order;
+	return pol_get(pol_ranges_at(&s->mm->ranges, page * size, NULL));
+}
+
+/* The i-th of n new pages of a mapping gets its node. */
+static unsigned int place_new(struct settle *s, const struct mp_vma *vma, uint64_t page,
+			      uint64_t entry, size_t i, size_t n)
+{
+	uint64_t index;
+	struct pol *pol = policy_of(s, vma, page, entry, &index);
+	bool sure;
+	struct mp_who who = mp_toucher(s, page, entry, i, n, &sure);
+	unsigned int node = mp_place(s->emu, pol, who, index);
+
+	if (s->strict && !sure && mp_matters(s, pol, index))
+		pol_pages_set(&s->mm->unsure, page, 0);
+	pol_put(pol);
+	if (entry & PM_FILE) {
 		struct mp_object *object;
 
-		node = mp_place(s->emu, pol, task, vma->ino + (index >> order));
-		pol_put(pol);
 		pthread_mutex_lock(&s->state->lock);
 		object = mp_object_get(s->state, vma->dev, vma->ino, true);
 		if (object)
-			pol_pages_set(&object->pages, index, node);
+			pol_pages_set(&object->pages,
+				      vma->index + page - vma->start / s->state->page, node);
 		pthread_mutex_unlock(&s->state->lock);
 		return node;
-	}
-	if (vma->kind ==
-	    MP_SHMEM) { /* a private copy of a shared page: the object's policy all the same */
-		struct pol *pol = mp_vma_policy(s->state, s->mm, vma, page * size);
-
-		node = mp_place(s->emu, pol, task,
-				vma->ino + vma->index + page - vma->start / size);
-		pol_put(pol);
-	} else {
-		node = mp_place(s->emu, pol_ranges_at(&s->mm->ranges, page * size, NULL), task,
-				page >> order);
 	}
 	pol_pages_set(&s->mm->pages, page, node);
 	return node;
@@ -183,6 +198,26 @@ static void forget_absent(struct settle *s, uint64_t page, size_t count)
 	}
 }
 
+/* --strict: nobody is told a guess. */
+static int refuse(struct settle *s, const struct mp_vma *vma, uint64_t page)
+{
+	uint64_t size = s->state->page, last = page;
+
+	while ((last + 1) * size < vma->end &&
+	       pol_pages_get(&s->mm->unsure, last + 1) != POL_NO_NODE)
+		last++;
+	emu_complain(s->emu,
+		     "--strict: process %d, %#llx-%#llx: which thread touched these pages first is "
+		     "not known (%s), and its threads are on different nodes; the call fails with "
+		     "EOPNOTSUPP. Allow page-fault events (kernel.perf_event_paranoid=2, or root), "
+		     "bind the range, or run without --strict",
+		     s->process->tgid, (unsigned long long)(page * size),
+		     (unsigned long long)((last + 1) * size),
+		     mp_events_watching(s->process) ? "no event told"
+						    : "no page-fault events on this host");
+	return -EOPNOTSUPP;
+}
+
 static int settle_piece(struct settle *s, const struct mp_vma *vma, uint64_t page, size_t count,
 			mp_page_fn fn, void *arg)
 {
@@ -208,8 +243,10 @@ static int settle_piece(struct settle *s, const struct mp_vma *vma, uint64_t pag
 		} else {
 			info.node = known(s, vma, page + i, entry);
 			if (info.node == POL_NO_NODE)
-				info.node = place_new(s, vma, page + i, entry,
-						      mp_toucher(s, nth++, new));
+				info.node = place_new(s, vma, page + i, entry, nth++, new);
+			if (fn && s->strict &&
+			    pol_pages_get(&s->mm->unsure, page + i) != POL_NO_NODE)
+				return refuse(s, vma, page + i);
 		}
 		rc = fn ? fn(arg, vma, (page + i) * s->state->page, &info) : 0;
 		if (rc)
@@ -252,7 +289,8 @@ static int open_settle(struct settle *s, struct emu *emu, struct emu_process *pr
 			     .state = mp_state(emu),
 			     .process = process,
 			     .mm = mp_mm(process),
-			     .parent = -1};
+			     .parent = -1,
+			     .strict = emu_options(emu)->strict};
 	if (!s->state || !s->mm)
 		return -ENOMEM;
 	snprintf(path, sizeof(path), "/proc/%d/pagemap", process->tgid);
@@ -292,6 +330,7 @@ static int settle_range(struct settle *s, const struct mp_maps *maps, uint64_t s
 /* The whole of it, without a callback: from here faults count anew. */
 static int settle_whole(struct settle *s, const struct mp_maps *maps)
 {
+	uint64_t since = mp_now();
 	int rc;
 
 	s->small_first = s->process->tasks && s->process->tasks->next;
@@ -305,6 +344,8 @@ static int settle_whole(struct settle *s, const struct mp_maps *maps)
 	for (struct emu_task *t = s->process->tasks; t && !rc; t = t->next)
 		if (s->process->tasks->next || t->policy)
 			note_faults(t);
+	if (!rc)
+		mp_events_settled(s->process, since);
 	return rc;
 }
 
@@ -386,6 +427,7 @@ int mp_page_move(struct mp_state *state, struct emu_mm *mm, const struct mp_vma 
 	}
 	pthread_mutex_unlock(&state->lock);
 	if (!rc) {
+		pol_pages_set(&mm->unsure, addr / state->page, POL_NO_NODE);
 		__atomic_add_fetch(&state->used[node], 1, __ATOMIC_RELAXED);
 		if (old < state->machine->nr_node_ids)
 			__atomic_sub_fetch(&state->used[old], 1, __ATOMIC_RELAXED);
@@ -396,20 +438,51 @@ int mp_page_move(struct mp_state *state, struct emu_mm *mm, const struct mp_vma 
 /* A task is about to change its mask or CPU: pages it has touched are of the node it was on. */
 void emu_policy_moving(struct emu *emu, struct emu_task *task)
 {
+	struct emu_process *process = task->process;
 	struct mp_state *state = mp_state(emu);
 	uint64_t faults;
 
 	if (!state || state->machine->nr_memory < 2 || !mp_task(task))
 		return;
+	if (mp_events_watching(process)) {
+		mp_events_until(emu, task);
+		return;
+	}
+	/* From now on its threads may differ. What they have touched by now is told by counts. */
+	if (process->tasks->next && mp_events_watch(emu, process)) {
+		mp_settle_all(emu, process);
+		mp_events_until(emu, task);
+		return;
+	}
 	faults = mp_task_faults(task);
 	if (faults == task->policy->faults)
 		return;
 	/* A thread that has just started and pins itself has touched its stack only; but what the
 	 * others have had so far is not to be mixed up with what comes. */
-	if (!task->policy->faults && faults <= FEW_FAULTS && task->tid != task->process->tgid &&
-	    task->process->mm && task->process->mm->asked) {
+	if (!task->policy->faults && faults <= FEW_FAULTS && task->tid != process->tgid &&
+	    process->mm && process->mm->asked && !emu_options(emu)->strict) {
 		task->policy->faults = faults;
 		return;
 	}
-	mp_settle_all(emu, task->process);
+	mp_settle_all(emu, process);
+}
+
+/* A thread ends: what it touched is told by what it was, as long as its faults or events are known.
+ */
+void emu_policy_ending(struct emu *emu, struct emu_task *task)
+{
+	if (mp_events_watching(task->process))
+		mp_events_until(emu, task);
+	else if (task->asked || task->policy || emu_options(emu)->strict)
+		emu_policy_moving(emu, task);
+}
+
+/* Threads begin to be made: with --strict none may touch a page unwatched. */
+void emu_policy_threads(struct emu *emu, struct emu_process *process)
+{
+	struct mp_state *state = mp_state(emu);
+
+	if (state && state->machine->nr_memory > 1 && emu_options(emu)->strict &&
+	    !mp_events_watching(process) && mp_events_watch(emu, process))
+		mp_settle_all(emu, process);
 }

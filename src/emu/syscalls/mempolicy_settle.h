@@ -8,6 +8,7 @@
 #define MC_SYSCALLS_MEMPOLICY_SETTLE_H
 
 #include "emu/syscalls/mempolicy.h"
+#include "emu/syscalls/mempolicy_events.h"
 
 /* pagemap's bits. */
 #define PM_PRESENT (1ULL << 63)
@@ -41,14 +42,19 @@ struct settle {
 	bool small_first; /* pass over mappings with many new pages: they come last, when the small
 			     ones have been told */
 	bool passed;
+	bool strict;
 	uint64_t *entry; /* pagemap of the piece at hand */
 	size_t room;
 };
 
 /* mempolicy_blame.c: all faults of a process so far, of threads that are gone too. */
 uint64_t mp_process_faults(const struct emu_process *process);
-/* The task that touched the i-th of n new pages of a mapping; asked in order. */
-const struct emu_task *mp_toucher(struct settle *s, size_t i, size_t n);
+/* Who touched a new page, the i-th of n of a mapping; asked in order. Not sure: a guess by counts.
+ */
+struct mp_who mp_toucher(struct settle *s, uint64_t page, uint64_t entry, size_t i, size_t n,
+			 bool *sure);
+/* Does it matter which of the tasks touched a page with this policy of its range? */
+bool mp_matters(struct settle *s, const struct pol *range, uint64_t index);
 
 /* mempolicy_gone.c: anonymous pages [first, last) are not there any more; those of the family must
  * not come back either. */

@@ -19,8 +19,15 @@ int64_t emu_set_tid_address(struct emu_call *call)
 	return EMU_CONTINUE;
 }
 
+static void threads(struct emu_call *call)
+{
+	if (emu_policy_threads)
+		emu_policy_threads(call->emu, call->task->process);
+}
+
 int64_t emu_clone(struct emu_call *call)
 {
+	threads(call);
 	emu_clone_note(call, call->arg[0], call->arg[2], call->arg[1]);
 	return EMU_CONTINUE;
 }
@@ -30,6 +37,7 @@ int64_t emu_clone3(struct emu_call *call)
 	/* struct clone_args: flags, pidfd, child_tid, parent_tid, exit_signal, stack, ... */
 	uint64_t args[6];
 
+	threads(call);
 	if (call->arg[1] >= sizeof(args) && !emu_read(call, args, call->arg[0], sizeof(args)))
 		emu_clone_note(call, args[0], args[3], args[5]);
 	return EMU_CONTINUE;
@@ -40,8 +48,8 @@ int64_t emu_exit(struct emu_call *call)
 	emu_settle(call, call->task);
 	/* Its faults are lost with it: what it touched is told from what others did as long as it
 	 * is there. */
-	if (emu_policy_moving && (call->task->asked || call->task->policy))
-		emu_policy_moving(call->emu, call->task);
+	if (emu_policy_ending)
+		emu_policy_ending(call->emu, call->task);
 	emu_task_exit(call->emu, call->task);
 	return EMU_CONTINUE;
 }
