@@ -88,6 +88,7 @@ struct emu_call {
 	uint64_t arg[6];
 	uint64_t ip;
 	bool linked, crossed, up;       /* its path: through a link, from outside of /sys or /proc, with ".." */
+	bool foreign;                   /* of another word size: nr and arg are not ours to read */
 	bool sent;                      /* the answer went out already (a descriptor was handed over) */
 	char note[160];                 /* for --trace: what was asked, filled when emu_tracing() */
 };
@@ -154,6 +155,19 @@ struct emu_task *emu_task_find(struct emu_call *call, pid_t tid);
 void emu_settle(struct emu_call *call, struct emu_task *task);
 /* May the caller act on `tid` as the kernel's check_same_owner() or CAP_SYS_NICE would allow? */
 bool emu_may_schedule(struct emu_call *call, pid_t tid);
+
+/* What can't be answered as the machine would: returns -err. Under --strict also told on standard
+ * error, once a kind: what was refused, to whom, and why. */
+enum emu_refusal {
+	EMU_REFUSED_URING,
+	EMU_REFUSED_PERF,
+	EMU_REFUSED_BPF,
+	EMU_REFUSED_MEMBARRIER,
+	EMU_REFUSED_CPUSET,
+	EMU_REFUSED_LISTENER,
+	EMU_REFUSED_WORD_SIZE,
+};
+int64_t emu_refuse(struct emu_call *call, enum emu_refusal kind, int err);
 
 /* Hands `fd` to the caller as the answer of its call (O_CLOEXEC from flags), closes it here;
  * returns the result. */

@@ -103,8 +103,10 @@ static struct sock_filter *make_program(struct emu *emu, size_t *len)
 		errno = ENOMEM;
 		return NULL;
 	}
-	/* Programs of another word size run unanswered: they see the host (limits.md). */
-	(void)seccomp_attr_set(ctx, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_ALLOW);
+	/* Programs of another word size run unanswered: they see the host (limits.md), or, where
+	 * that is not wanted, nothing at all. */
+	(void)seccomp_attr_set(ctx, SCMP_FLTATR_ACT_BADARCH,
+			       emu->opt->strict ? SCMP_ACT_NOTIFY : SCMP_ACT_ALLOW);
 	rc = add_rules(emu, ctx);
 	if (rc < 0)
 		goto out;

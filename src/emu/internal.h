@@ -37,6 +37,7 @@ struct emu {
 	int trace_fd;
 	int complain_fd;        /* standard error with --strict, else -1 */
 	_Atomic unsigned int complaints;
+	_Atomic unsigned int refused;   /* a bit for each EMU_REFUSED_* that was told */
 	_Atomic unsigned int spread;    /* tasks placed so far */
 	unsigned int nr_real;
 	unsigned int *real;     /* host CPUs this run may use */

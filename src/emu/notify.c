@@ -12,6 +12,7 @@
 #include <fcntl.h>
 
 #include <linux/seccomp.h>
+#include <seccomp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,6 +63,54 @@ void emu_complain(struct emu *emu, const char *format, ...)
 	at += (size_t)n < sizeof(line) - at - 1 ? (size_t)n : sizeof(line) - at - 2;
 	line[at++] = '\n';
 	(void)!write(emu->complain_fd, line, at);
+}
+
+static const struct {
+	const char *what, *why;
+} refusals[] = {
+	[EMU_REFUSED_URING] = {"io_uring", "names given to it can't be answered"},
+	[EMU_REFUSED_PERF] = {"perf_event_open on a CPU", "it would count on one of the host's"},
+	[EMU_REFUSED_BPF] = {"a per-CPU bpf map", "it has the host's number of CPUs"},
+	[EMU_REFUSED_MEMBARRIER] = {"membarrier on a CPU", "it would act on one of the host's"},
+	[EMU_REFUSED_CPUSET] = {"writing a cpuset", "it would hold CPUs of the host"},
+	[EMU_REFUSED_LISTENER] = {"a seccomp listener", "the emulator's is there already"},
+	[EMU_REFUSED_WORD_SIZE] = {"a program of another word size", "its calls can't be answered"},
+};
+
+/* The name of the caller's program, as /proc has it. */
+static void name_of(pid_t tid, char name[32])
+{
+	char path[64];
+	ssize_t n = -1;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0) {
+		n = read(fd, name, 31);
+		close(fd);
+	}
+	name[n > 0 ? n : 0] = '\0';
+	for (char *p = name; *p; p++)
+		if (*p < ' ' || *p > '~')
+			*p = *p == '\n' ? '\0' : '?';
+}
+
+int64_t emu_refuse(struct emu_call *call, enum emu_refusal kind, int err)
+{
+	struct emu *emu = call->emu;
+	char text[320], name[32];
+	int n;
+
+	if (emu->complain_fd < 0 || (atomic_fetch_or(&emu->refused, 1u << kind) & (1u << kind)))
+		return -err;
+	name_of(call->caller, name);
+	n = snprintf(text, sizeof(text),
+		     "manycore run: --strict: %s was refused (%s) to process %d (%s): %s; told once\n",
+		     refusals[kind].what, strerrorname_np(err), call->caller, name,
+		     refusals[kind].why);
+	(void)!write(emu->complain_fd, text, (size_t)n);
+	return -err;
 }
 
 bool emu_call_valid(struct emu_call *call)
@@ -181,6 +230,8 @@ static int64_t handle(struct emu_call *call)
 	struct emu_process *home;
 	int64_t result;
 
+	if (call->foreign)
+		return emu_refuse(call, EMU_REFUSED_WORD_SIZE, ENOSYS);
 	if (!line)
 		return EMU_CONTINUE;
 	if (atomic_load_explicit(&emu->nr_plugs, memory_order_relaxed))
@@ -216,12 +267,23 @@ static void answer(struct emu_call *call, int64_t result)
 	ioctl(call->emu->listener, SECCOMP_IOCTL_NOTIF_SEND, &resp); /* ENOENT: it is gone */
 }
 
+/* x32 has the same architecture, and numbers of its own. */
+static bool is_x32(int nr)
+{
+#if defined(__x86_64__)
+	return nr & 0x40000000;
+#else
+	return nr < 0;
+#endif
+}
+
 static void *receiver(void *arg)
 {
 	struct emu *emu = arg;
 	struct seccomp_notif_sizes sizes;
 	struct seccomp_notif *req;
 	size_t size = sizeof(*req);
+	const uint32_t native = seccomp_arch_native();
 
 	if (!syscall(SYS_seccomp, SECCOMP_GET_NOTIF_SIZES, 0, &sizes) && sizes.seccomp_notif > size)
 		size = sizes.seccomp_notif;
@@ -238,6 +300,7 @@ static void *receiver(void *arg)
 		call.id = req->id;
 		call.caller = (pid_t)req->pid;
 		call.nr = req->data.nr;
+		call.foreign = req->data.arch != native || is_x32(req->data.nr);
 		call.ip = req->data.instruction_pointer;
 		for (int i = 0; i < 6; i++)
 			call.arg[i] = req->data.args[i];

@@ -3,7 +3,7 @@
  * supervisor.c - the process that answers: starts the command, its receivers (notify.c), reaps the
  * tree, tells the waiter.
  *
- * A process group of its own (the terminal's signals pass it by), subreaper of the whole tree
+ * A session of its own (the terminal's signals pass it by), subreaper of the whole tree
  * (daemons stay below it, which Yama wants of those who read them). It lives until the last process
  * of the tree is gone; if the waiter dies before the command has ended, it kills the tree. All its
  * signals are blocked.
@@ -293,12 +293,15 @@ void emu_supervisor(struct emu *emu, const struct emu_start *start, int sock)
 
 	emu->waiter = sock;
 	emu->supervisor = getpid();
-	setpgid(0, 0);
 	prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 	if (getppid() != start->guard)
 		_exit(125);
 	emu_kill_reserve();
 	start_view(emu, start, &child);
+	/* The command is in the job's session already. The kernel must not take us for a shell of
+	 * that session, which could continue what has stopped: when the outer shell is killed, the
+	 * stopped job gets SIGHUP and SIGCONT as it would without us. */
+	setsid();
 	tell(emu);
 	let_go();
 	emu->epoll = epoll_create1(EPOLL_CLOEXEC);

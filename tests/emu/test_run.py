@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """`manycore run` by its own promises, in both views: calls and their errors (probe.c), files by every way of opening
 them, hot-plug, exit status, descriptors, options. Clients, recordings, consistency and stress have tests of their own."""
-import os, signal, subprocess, sys, unittest, time
+import os, re, signal, subprocess, sys, unittest, time
 import mctest
 
 HERE = os.path.join(mctest.BUILD, "tests", "emu")
@@ -196,6 +196,38 @@ class Common:
 
     def test_strict(self):
         self.assertEqual(self.ok(self.run_it(*MACHINE, "--strict", "nproc")).out, "160\n")
+
+    def test_strict_tells(self):
+        """Each kind of refusal is told once, with what and why; nothing is told without --strict."""
+        program = r"""
+import ctypes, struct
+libc = ctypes.CDLL(None, use_errno=True)
+for i in range(2):
+    print([(libc.syscall(n, *a), ctypes.get_errno()) for n, a in (
+        (425, (4, ctypes.create_string_buffer(120))),
+        (SYS_PERF, (ctypes.create_string_buffer(struct.pack("II", 1, 64) + bytes(112)), 0, 1, -1, 0)),
+        (SYS_MEMBARRIER, (128, 1, 0)), (SYS_SECCOMP, (1, 8, 0)))])
+"""
+        numbers = {"x86_64": (298, 324, 317), "aarch64": (241, 283, 277)}[os.uname().machine]
+        for name, nr in zip(("SYS_PERF", "SYS_MEMBARRIER", "SYS_SECCOMP"), numbers):
+            program = program.replace(name, str(nr))
+        r = self.ok(self.run_it(*MACHINE, "--strict", PYTHON, "-c", program))
+        self.assertEqual(r.out, "[(-1, 38), (-1, 95), (-1, 22), (-1, 16)]\n" * 2)
+        self.assertEqual(len(r.err.splitlines()), 4, r)
+        for line, what in zip(r.err.splitlines(), ("io_uring was refused (ENOSYS)", "perf_event_open on a CPU was refused "
+                              "(EOPNOTSUPP)", "membarrier on a CPU was refused (EINVAL)", "listener was refused (EBUSY)")):
+            self.assertRegex(line, r"^manycore run: --strict: .*" + re.escape(what) + r" to process \d+ \(python3.*\): .* told once$")
+        r = self.ok(self.run_it(*MACHINE, PYTHON, "-c", program))
+        self.assertEqual(r.err, "")
+
+    def test_strict_word_size(self):
+        """A program of another word size would see the host: it is refused, not let through. (x32 is one, and its numbers
+        reach the filter on every kernel.)"""
+        if os.uname().machine != "x86_64":
+            mctest.skip("x86-64", "numbers of x32")
+        r = self.ok(self.run_it(*MACHINE, "--strict", PYTHON, "-c", "import ctypes; print(ctypes.CDLL(None).syscall(0x40000027))"))
+        self.assertEqual(r.out, "-1\n")
+        self.assertRegex(r.err, "^manycore run: --strict: .*another word size was refused \\(ENOSYS\\).*\n$")
 
     def test_cpuset_is_refused(self):
         """A cpuset written inside would have no effect: never silently."""

@@ -39,6 +39,7 @@ int64_t emu_sysinfo(struct emu_call *call);
 int64_t emu_membarrier(struct emu_call *call);
 int64_t emu_perf_event_open(struct emu_call *call);
 int64_t emu_bpf(struct emu_call *call);
-int64_t emu_unsupported(struct emu_call *call);
+int64_t emu_no_uring(struct emu_call *call);
+int64_t emu_no_listener(struct emu_call *call);
 
 #endif

@@ -45,7 +45,7 @@ int64_t emu_sysinfo(struct emu_call *call)
 /* membarrier on one CPU: kernels before 5.10 do not have it either. */
 int64_t emu_membarrier(struct emu_call *call)
 {
-	return call->arg[1] ? -EINVAL : EMU_CONTINUE;
+	return call->arg[1] ? emu_refuse(call, EMU_REFUSED_MEMBARRIER, EINVAL) : EMU_CONTINUE;
 }
 
 int64_t emu_perf_event_open(struct emu_call *call)
@@ -57,7 +57,7 @@ int64_t emu_perf_event_open(struct emu_call *call)
 	if ((unsigned int)cpu >= mc_topology_nr_cpu_ids(emu_topology(call->emu)) ||
 	    !mc_cpumask_test(mc_topology_online(emu_topology(call->emu)), (unsigned int)cpu))
 		return -ENODEV;
-	return -EOPNOTSUPP;
+	return emu_refuse(call, EMU_REFUSED_PERF, EOPNOTSUPP);
 }
 
 int64_t emu_bpf(struct emu_call *call)
@@ -71,15 +71,22 @@ int64_t emu_bpf(struct emu_call *call)
 	case BPF_MAP_TYPE_PERCPU_ARRAY:
 	case BPF_MAP_TYPE_LRU_PERCPU_HASH:
 	case BPF_MAP_TYPE_PERCPU_CGROUP_STORAGE:
-		return -EOPNOTSUPP; /* their values are sized by the host's CPUs */
+		return emu_refuse(call, EMU_REFUSED_BPF, EOPNOTSUPP); /* their values are sized by the host's CPUs */
 	default:
 		return EMU_CONTINUE;
 	}
 }
 
-/* --strict: what can't be answered as the machine would fails. */
-int64_t emu_unsupported(struct emu_call *call)
+/* Only under --strict: what can't be answered as the machine would fails. */
+int64_t emu_no_uring(struct emu_call *call)
 {
-	(void)call;
-	return -ENOSYS;
+	return emu_refuse(call, EMU_REFUSED_URING, ENOSYS);
+}
+
+/* The kernel would refuse it as well: there is one above the caller. */
+int64_t emu_no_listener(struct emu_call *call)
+{
+	return call->arg[0] == 1 /* SECCOMP_SET_MODE_FILTER */ ?
+		       emu_refuse(call, EMU_REFUSED_LISTENER, EBUSY) :
+		       EMU_CONTINUE;
 }

@@ -131,7 +131,8 @@ static int64_t do_open(struct emu_call *call, int dirfd, uint64_t where, int fla
 		/* A cpuset made inside could only be one of the host's CPUs, and would have no
 		 * effect on the machine's: refused, so that nobody believes in it. */
 		if (writes(flags))
-			return is_cpuset(path) ? -EPERM : EMU_CONTINUE;
+			return is_cpuset(path) ? emu_refuse(call, EMU_REFUSED_CPUSET, EPERM)
+					       : EMU_CONTINUE;
 		rc = emu_file_open(call->emu, path, &fd);
 		if (rc == -EXDEV || rc == -EISDIR)
 			rc = 1;

@@ -80,6 +80,13 @@ static int bind_roots(struct emu *emu, const char *stage)
 			return rc;
 		if (mount(path, emu_roots[i], NULL, MS_BIND, NULL) < 0)
 			return -errno;
+		/* As where sysfs is mounted read-only: what is shown is changed through the
+		 * supervisor alone, which has the tmpfs by its root. The flags are those it was
+		 * mounted with: a user namespace may not drop them. */
+		if (mount(NULL, emu_roots[i], NULL,
+			  MS_BIND | MS_REMOUNT | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
+			  NULL) < 0)
+			return -errno;
 	}
 	return 0;
 }
