@@ -74,7 +74,8 @@ struct emu_process {
 	struct emu_task *tasks;
 	struct emu_mm *mm;
 	struct emu_clone *clones;       /* notified thread creations whose thread has not been seen yet */
-	int pidfd;
+	int pidfd;                      /* -1: none could be had */
+	uint64_t started;               /* then: its start time, to tell it from a later one of that tgid */
 	uint64_t vdso;                  /* where its patched vDSO lies, 0: none */
 };
 
@@ -88,6 +89,7 @@ struct emu_call {
 	uint64_t arg[6];
 	uint64_t ip;
 	bool linked, crossed, up;       /* its path: through a link, from outside of /sys or /proc, with ".." */
+	bool slash, dots;               /* its path ends in "/"; in "." or ".." */
 	bool foreign;                   /* of another word size: nr and arg are not ours to read */
 	bool sent;                      /* the answer went out already (a descriptor was handed over) */
 	char note[160];                 /* for --trace: what was asked, filled when emu_tracing() */
@@ -166,6 +168,7 @@ enum emu_refusal {
 	EMU_REFUSED_CPUSET,
 	EMU_REFUSED_LISTENER,
 	EMU_REFUSED_WORD_SIZE,
+	EMU_REFUSED_CHDIR,
 };
 int64_t emu_refuse(struct emu_call *call, enum emu_refusal kind, int err);
 

@@ -44,6 +44,12 @@ struct emu {
 	size_t real_bytes;
 	void *policy_state;
 
+	/* Descriptors held for processes and open files are kept to parts of the limit, so that
+	 * what is opened while answering never lacks one. */
+	unsigned int max_watched, max_files;
+	unsigned int nr_watched;        /* under table_lock, as: */
+	unsigned int nr_unwatched;      /* processes without a pidfd: looked for once a second */
+
 	pthread_mutex_t table_lock;
 	struct emu_task *task_hash[EMU_HASH];
 	struct emu_process *process_hash[EMU_HASH];
@@ -121,6 +127,8 @@ struct emu_task *emu_task_first(struct emu *emu, pid_t pid);
 void emu_task_exit(struct emu *emu, struct emu_task *task);
 void emu_process_exec(struct emu *emu, struct emu_task *task);
 void emu_process_gone(struct emu *emu, pid_t tgid);
+/* Finds the ends of processes for which no descriptor could be held. */
+void emu_processes_look(struct emu *emu);
 /* Calls fn for each process with it locked. */
 void emu_each_process(struct emu *emu, void (*fn)(struct emu *emu, struct emu_process *process));
 extern _Thread_local struct emu_call *emu_call_here; /* what this receiver is at */
@@ -141,6 +149,9 @@ struct emu_plug;
 int emu_plug_open(struct emu *emu, unsigned int cpu);
 int emu_plug_open_weight(struct emu *emu, unsigned int node);
 void emu_plug_drain(struct emu *emu);
+
+/* stat.c: is the caller real root, who may do anything with files? */
+bool emu_is_root(struct emu_call *call);
 
 /* view/namespace.c: run by the child. 0 with the root folder in *root, or -errno with *step. */
 int emu_view_namespace(struct emu *emu, int *root, const char **step);

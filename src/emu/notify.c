@@ -75,6 +75,7 @@ static const struct {
 	[EMU_REFUSED_CPUSET] = {"writing a cpuset", "it would hold CPUs of the host"},
 	[EMU_REFUSED_LISTENER] = {"a seccomp listener", "the emulator's is there already"},
 	[EMU_REFUSED_WORD_SIZE] = {"a program of another word size", "its calls can't be answered"},
+	[EMU_REFUSED_CHDIR] = {"chdir to a folder of the machine", "this host has no such folder"},
 };
 
 /* The name of the caller's program, as /proc has it. */

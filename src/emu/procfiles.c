@@ -15,8 +15,6 @@
 #include <unistd.h>
 #include "emu/internal.h"
 
-enum { FILES_MAX = 256 };
-
 /* A machine file that is open somewhere in the tree. */
 struct emu_file {
 	struct emu_file *next;
@@ -93,7 +91,7 @@ int emu_file_open(struct emu *emu, const char *path, int *fd)
 	file->fd = own;
 	strcpy(file->path, path);
 	pthread_mutex_lock(&emu->files_lock);
-	if (emu->nr_files >= FILES_MAX) {
+	if (emu->nr_files >= emu->max_files) {
 		close(own); /* so many open at once: this one stays as it is */
 		free(file);
 	} else {

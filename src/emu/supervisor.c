@@ -278,6 +278,7 @@ static void *refresher(void *arg)
 	for (;;) {
 		sleep(1);
 		emu_files_refresh(arg);
+		emu_processes_look(arg);
 	}
 	return NULL;
 }
@@ -291,12 +292,18 @@ void emu_supervisor(struct emu *emu, const struct emu_start *start, int sock)
 	sigset_t chld;
 	int child, sigs, fd;
 
+	struct rlimit files;
+
 	emu->waiter = sock;
 	emu->supervisor = getpid();
 	prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 	if (getppid() != start->guard)
 		_exit(125);
 	emu_kill_reserve();
+	if (getrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_cur > 1 << 20)
+		files.rlim_cur = 1024;
+	emu->max_watched = (unsigned int)files.rlim_cur / 2;
+	emu->max_files = emu->max_watched / 4 < 256 ? emu->max_watched / 4 : 256;
 	start_view(emu, start, &child);
 	/* The command is in the job's session already. The kernel must not take us for a shell of
 	 * that session, which could continue what has stopped: when the outer shell is killed, the

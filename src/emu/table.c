@@ -55,6 +55,14 @@
 		     .test_value = 16 << 20, __VA_ARGS__),                                 \
 		CALL(n, .when = EMU_WHEN_STRICT, __VA_ARGS__)
 
+/* What changes names and attributes of files. */
+#define CHANGES(n)                                        \
+	CALL(n, .fn = emu_change, .when = EMU_WHEN_CALLS, \
+	     .what = "files of the machine: refused with the errors of sysfs")
+
+#ifndef SYS_fchmodat2
+#define SYS_fchmodat2 452
+#endif
 #ifndef SYS_set_mempolicy_home_node
 #define SYS_set_mempolicy_home_node 450
 #endif
@@ -83,6 +91,9 @@ const struct emu_syscall emu_table[] = {
 	     .when = EMU_WHEN_LOOSE,
 	     .what = "the same of a path that lies on the main stack (an argument)"),
 	CALL(open, .fn = emu_open, .when = EMU_WHEN_STRICT, .what = "all opens"),
+#endif
+#ifdef SYS_creat
+	CALL(creat, .fn = emu_creat, .what = "as open"),
 #endif
 	CALL(openat, .fn = emu_openat, .test = EMU_IF_NOT, .test_arg = 2, .test_value = O_NOCTTY,
 	     .when = EMU_WHEN_LOOSE, .what = OPEN_WHAT),
@@ -122,6 +133,43 @@ const struct emu_syscall emu_table[] = {
 	     .what = "files of the machine have none"),
 	CALL(statfs, .fn = emu_statfs, .when = EMU_WHEN_CALLS,
 	     .what = "files of the machine: sysfs"),
+#ifdef SYS_unlink
+	CHANGES(unlink),
+	CHANGES(rmdir),
+	CHANGES(mkdir),
+	CHANGES(mknod),
+	CHANGES(symlink),
+	CHANGES(link),
+	CHANGES(rename),
+	CHANGES(chmod),
+	CHANGES(chown),
+	CHANGES(lchown),
+	CHANGES(utime),
+	CHANGES(utimes),
+	CHANGES(futimesat),
+#endif
+#ifdef SYS_renameat
+	CHANGES(renameat),
+#endif
+	CHANGES(unlinkat),
+	CHANGES(mkdirat),
+	CHANGES(mknodat),
+	CHANGES(symlinkat),
+	CHANGES(linkat),
+	CHANGES(renameat2),
+	CHANGES(truncate),
+	CHANGES(fchmodat),
+	CHANGES(fchmodat2),
+	CHANGES(fchownat),
+	CHANGES(utimensat),
+	CHANGES(setxattr),
+	CHANGES(lsetxattr),
+	CHANGES(removexattr),
+	CHANGES(lremovexattr),
+	CALL(chdir, .fn = emu_chdir, .when = EMU_WHEN_CALLS,
+	     .what = "folders of the machine: ENOENT where this host has none of that name"),
+	CALL(inotify_add_watch, .fn = emu_inotify_add_watch, .when = EMU_WHEN_CALLS,
+	     .what = "files of the machine"),
 	CALL(set_tid_address, .fn = emu_set_tid_address,
 	     .what = "the host's; tells that a new image begins, whose vDSO is then patched"),
 	CALL(clone, .fn = emu_clone, .test = EMU_IF_BITS, .test_arg = 0, .test_mask = CLONE_THREAD,

@@ -150,15 +150,48 @@ static struct emu_task *new_task(struct emu *emu, struct emu_process *process, p
 	return task;
 }
 
+/* When the process began, in ticks; 0: there is none, or it has ended. */
+static uint64_t started(pid_t tgid)
+{
+	char path[64], text[1024], *p;
+	unsigned long long at;
+	char state;
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", tgid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	n = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	if (n <= 0)
+		return 0;
+	text[n] = '\0';
+	p = strrchr(text, ')');
+	if (!p || sscanf(p + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
+			 &state, &at) != 2)
+		return 0;
+	return state == 'Z' || state == 'X' ? 0 : at;
+}
+
+/* With the table's lock held. */
 static void watch_end(struct emu *emu, struct emu_process *process)
 {
 	struct epoll_event ev = { .events = EPOLLIN, .data.u64 = (uint64_t)process->tgid };
 
-	process->pidfd = (int)syscall(SYS_pidfd_open, process->tgid, 0);
+	if (emu->nr_watched < emu->max_watched)
+		process->pidfd = (int)syscall(SYS_pidfd_open, process->tgid, 0);
 	if (process->pidfd >= 0 && epoll_ctl(emu->epoll, EPOLL_CTL_ADD, process->pidfd, &ev) < 0) {
 		close(process->pidfd);
 		process->pidfd = -1;
 	}
+	if (process->pidfd >= 0) {
+		emu->nr_watched++;
+		return;
+	}
+	process->started = started(process->tgid);
+	emu->nr_unwatched++;
 }
 
 /* A process that was not known, with its first task; the creator's process is locked. Somebody else
@@ -422,9 +455,10 @@ void emu_process_gone(struct emu *emu, pid_t tgid)
 	if (process) {
 		*at = process->hash_next;
 		process->dead = true;
-		for (unsigned int i = 0; i < EMU_HASH; i++)
-			if (!emu->task_hash[i])
-				continue;
+		if (process->pidfd >= 0)
+			emu->nr_watched--;
+		else
+			emu->nr_unwatched--;
 	}
 	pthread_mutex_unlock(&emu->table_lock);
 	if (!process)
@@ -458,6 +492,31 @@ static size_t every_process(struct emu *emu, struct emu_process ***all)
 		}
 	pthread_mutex_unlock(&emu->table_lock);
 	return nr;
+}
+
+void emu_processes_look(struct emu *emu)
+{
+	struct emu_process **all;
+	bool any;
+	size_t nr;
+
+	pthread_mutex_lock(&emu->table_lock);
+	any = emu->nr_unwatched > 0;
+	pthread_mutex_unlock(&emu->table_lock);
+	if (!any)
+		return;
+	nr = every_process(emu, &all);
+	for (size_t i = 0; i < nr; i++) {
+		pid_t tgid = all[i]->tgid;
+		bool over;
+
+		pthread_mutex_lock(&all[i]->lock);
+		over = !all[i]->dead && all[i]->pidfd < 0 && started(tgid) != all[i]->started;
+		drop(emu, all[i]);
+		if (over)
+			emu_process_gone(emu, tgid);
+	}
+	free(all);
 }
 
 void emu_each_process(struct emu *emu, void (*fn)(struct emu *emu, struct emu_process *process))

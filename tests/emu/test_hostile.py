@@ -58,9 +58,49 @@ for path in ("online", "online/", "cpu0/subsystem/", "nope", "online/x"):
 """
 
 
+# The same of what would make, remove or alter files; on the host none of it changes anything either.
+CHANGES = r"""
+import errno, os, sys
+CPU = "/sys/devices/system/cpu"
+def tell(what, call, *args, **more):
+    try: print(what, call(*args, **more))
+    except OSError as e: print(what, errno.errorcode[e.errno])
+def opened(path, flags): os.close(os.open(path, flags))
+outside = sys.argv[1] + "/outside"
+open(outside, "w").close()
+at = os.open(CPU, os.O_PATH)
+for name in "online", "cpu0", "nope", "cpu0/subsystem":
+    f = CPU + "/" + name
+    tell("unlink " + f, os.unlink, f); tell("unlinkat " + f, os.unlink, name, dir_fd=at)
+    tell("rmdir " + f, os.rmdir, f); tell("rmdir at " + f, os.rmdir, name, dir_fd=at)
+    tell("mkdir " + f, os.mkdir, f); tell("mkdirat " + f, os.mkdir, name, dir_fd=at)
+    tell("mknod " + f, os.mknod, f); tell("mkfifo " + f, os.mkfifo, f); tell("symlink " + f, os.symlink, "x", f)
+    for new in f + "x", CPU + "/possible", outside + "x":
+        tell(f"rename {f} {new[-4:]}", os.rename, f, new); tell(f"link {f} {new[-4:]}", os.link, f, new)
+    tell("link " + f, os.link, outside, f); tell("rename to " + f, os.rename, outside, f)
+    tell("truncate " + f, os.truncate, f, 0); tell("utime " + f, os.utime, f)
+    tell("chmod " + f, lambda: os.chmod(f, os.stat(f).st_mode & 0o777)); tell("chown " + f, os.chown, f, 0, 0)
+    tell("lchown " + f, os.chown, f, 0, 0, follow_symlinks=False)
+    tell("setxattr " + f, os.setxattr, f, "user.x", b"y"); tell("removexattr " + f, os.removexattr, f, "user.x")
+    tell("creat " + f, opened, f, os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
+    tell("trunc " + f, opened, f, os.O_RDONLY | os.O_TRUNC)
+    for end in "/", "/.":
+        tell("open" + end + f, opened, f + end, os.O_RDONLY | os.O_CREAT)
+for f in "/proc/meminfo", "/proc/self/status", "/proc/stat":
+    tell("trunc " + f, opened, f, os.O_RDONLY | os.O_TRUNC); tell("open/ " + f, opened, f + "/", os.O_RDONLY | os.O_CREAT)
+    tell("excl " + f, opened, f, os.O_RDONLY | os.O_CREAT | os.O_EXCL); tell("unlink " + f, os.unlink, f)
+print(open(CPU + "/online").read(), os.path.exists(CPU + "/cpu0"), os.path.exists(CPU + "/nope"))
+"""
+
+
 class Common:
-    def go(self, *command, machine=("--smp", "3"), **more):
-        return mctest.manycore("run", f"--view={self.view}", *machine, "--", *command, uid=self.uid, **more)
+    def setUp(self):
+        super().setUp()
+        os.chmod(self.dir, 0o777)
+
+    def go(self, *command, machine=("--smp", "3"), front=(), **more):
+        return mctest.execute([*front, mctest.MANYCORE, "run", f"--view={self.view}", *machine, "--", *command],
+                              uid=self.uid, **more)
 
     def test_paths(self):
         """The machine has what this host has of the folders asked for, so the answers are the same."""
@@ -77,6 +117,90 @@ class Common:
         r = self.go("sh", "-c", "python3 -c 'import os\nfor f in (os.O_WRONLY, os.O_TRUNC):\n try: os.open("
                     "\"/sys/devices/system/cpu/possible\", f)\n except OSError: pass'; cat /sys/devices/system/cpu/possible")
         self.assertEqual(self.ok(r).out, "0-2\n")
+
+    def test_changes(self):
+        """Nothing of the machine can be removed, made or altered. The errors are sysfs's; in the namespace view those of a
+        sysfs that is mounted read-only."""
+        if os.statvfs("/sys").f_flag & os.ST_RDONLY:
+            mctest.skip("writable-sys", "/sys is mounted read-only")
+        program = ["python3", "-c", CHANGES, self.dir]
+        if self.uid:
+            program[0] = "/usr/bin/python3"
+        host, inside = (self.ok(r).out.splitlines() for r in (
+            mctest.execute(program, uid=self.uid), self.go(*program, machine=("--smp", str(os.cpu_count())))))
+        if self.view == "namespace":
+            inside = [h if i.endswith(" EROFS") else i for h, i in zip(host, inside)]
+        self.assertEqual("", "\n".join(difflib.unified_diff(host, inside, n=0)))
+
+    def test_folders_and_watches(self):
+        """chdir and inotify go by what the machine has, not the host."""
+        r = self.ok(self.go("sh", "-c", "cd /sys/devices/system/cpu/cpu0 && cat topology/core_id ../possible; cd ../cpu1 && "
+                            "cat online; cd /sys/devices/system/cpu/online; cd /sys/devices/system/cpu/cpu3; pwd",
+                            machine=("--smp", "3")))
+        self.assertEqual(r.out, "0\n0-2\n1\n" + "/sys/devices/system/cpu/cpu1\n", r)
+        r = self.ok(self.go("/usr/bin/python3", "-c", """
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+fd = libc.inotify_init1(0)
+for name in "cpu2/online", "cpu99/online":
+    print(libc.inotify_add_watch(fd, b"/sys/devices/system/cpu/" + name.encode(), 0x20), ctypes.get_errno())
+open("/sys/devices/system/cpu/cpu2/online").close()
+print(len(os.read(fd, 100)) >= 16)
+for bad in 1, 99:
+    print(libc.inotify_add_watch(bad, b"/sys/devices/system/cpu/online", 0x20), ctypes.get_errno())
+"""))
+        self.assertEqual(r.out, "1 0\n-1 2\nTrue\n-1 22\n-1 9\n", r)
+
+    def test_more_processes_than_descriptors(self):
+        """All of them are on the machine, though no descriptor can be held for each."""
+        r = self.ok(self.go("/usr/bin/python3", "-c", """
+import os
+start, told, end = [os.pipe() for i in range(3)]
+for i in range(150):
+    if not os.fork():
+        os.read(start[0], 1)
+        os.write(told[1], b"y" if len(os.sched_getaffinity(0)) == 200 else b"n")
+        os.read(end[0], 1)
+        os._exit(0)
+os.write(start[1], b"x" * 150)
+got = b""
+while len(got) < 150: got += os.read(told[0], 150)
+print(got.count(b"y"), "Cpus_allowed_list:\t0-199" in open("/proc/self/status").read(), len(os.sched_getaffinity(0)))
+os.write(end[1], b"x" * 150)
+""", front=("prlimit", "--nofile=64:64"), machine=("--smp", "200")))
+        self.assertEqual(r.out, "150 True 200\n", r)
+
+    def test_tgid_used_again(self):
+        """The end of a process without a descriptor is noticed: one of its number later is a new one."""
+        if self.uid or not ROOT:
+            mctest.skip("root", "choosing a process's number")
+        r = self.ok(mctest.execute(["unshare", "--pid", "--fork", "--mount-proc", "prlimit", "--nofile=64:64", mctest.MANYCORE,
+                                    "run", f"--view={self.view}", "--smp", "200", "--", "python3", "-c", """
+import os, time
+def child(fn):
+    r, w = os.pipe()
+    pid = os.fork()
+    if not pid:
+        fn(w)
+        os._exit(0)
+    os.close(w)
+    text = os.read(r, 100)
+    os.close(r)
+    return pid, text
+def hold(w):
+    os.sched_setaffinity(0, {1}); os.write(w, b"x"); time.sleep(1000)
+held = [child(hold)[0] for i in range(100)]
+def pin(w):
+    os.sched_setaffinity(0, {7}); os.write(w, b"x"); os.kill(os.getpid(), 9)
+first = child(pin)[0]
+os.waitpid(first, 0)
+time.sleep(3)
+with open("/proc/sys/kernel/ns_last_pid", "w") as f: f.write(str(first - 1))
+second, n = child(lambda w: os.write(w, str(len(os.sched_getaffinity(0))).encode()))
+print(first == second, n)
+for p in held: os.kill(p, 9)
+"""]))
+        self.assertEqual(r.out, "True b'200'\n", r)
 
     def test_closed_streams(self):
         for closed in ("<&-", "<&- >&-", "<&- 2>&-", "<&- >&- 2>&-", ">&- 2>&-"):

@@ -90,6 +90,19 @@ class Common:
         fcntl.ioctl(t.fd, termios.TIOCSWINSZ, struct.pack("HHHH", 33, 77, 0, 0))
         t.wait("33 77\r\n")
 
+    def test_shell_is_killed(self):
+        """The shell is gone while the job is stopped: the job gets SIGHUP and goes on, as any orphaned job does."""
+        t = self.t
+        out = os.path.join(self.dir, "out")
+        t.say(self.run_it + f"bash -c 'trap \"echo hup >{out}; exit\" HUP; echo be\"\"gun; while :; do sleep 0.1; done'\n",
+              "begun")
+        t.say("\x1a", "Stopped.*\n(.*\n)*outer> ")
+        os.kill(t.pid, signal.SIGKILL)
+        end = time.monotonic() + mctest.LIMIT
+        while not (os.path.exists(out) and os.path.getsize(out)) and time.monotonic() < end:
+            time.sleep(0.1)
+        self.assertTrue(os.path.exists(out), "it stays stopped")
+
     def test_suspended_waiter(self):
         """Somebody stops and continues just the process that the shell knows."""
         t = self.t

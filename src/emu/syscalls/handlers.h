@@ -11,6 +11,7 @@ int64_t emu_sched_setaffinity(struct emu_call *call);
 int64_t emu_getcpu(struct emu_call *call);
 /* open.c */
 int64_t emu_open(struct emu_call *call);
+int64_t emu_creat(struct emu_call *call);
 int64_t emu_openat(struct emu_call *call);
 int64_t emu_openat2(struct emu_call *call);
 /* stat.c */
@@ -34,6 +35,11 @@ int64_t emu_clone(struct emu_call *call);
 int64_t emu_clone3(struct emu_call *call);
 int64_t emu_exit(struct emu_call *call);
 int64_t emu_exit_group(struct emu_call *call);
+/* change.c */
+int64_t emu_change(struct emu_call *call);
+/* folders.c */
+int64_t emu_chdir(struct emu_call *call);
+int64_t emu_inotify_add_watch(struct emu_call *call);
 /* misc.c */
 int64_t emu_sysinfo(struct emu_call *call);
 int64_t emu_membarrier(struct emu_call *call);

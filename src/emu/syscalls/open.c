@@ -53,12 +53,12 @@ static bool is_cpuset(const char *path)
 	return name && !strncmp(name, "/cpuset.", 8);
 }
 
-/* Of a file of the tree that is opened to write or to be made: why not, or 0. */
-static int refuse(struct emu *emu, const char *path, int flags)
+/* Of a file of the tree that is opened to write, to be cut or to be made: why not, or 0. */
+static int refuse(struct emu_call *call, const char *path, int flags)
 {
 	struct stat st;
 
-	if (fstatat(emu->tree, path + 1, &st, AT_SYMLINK_NOFOLLOW) < 0)
+	if (fstatat(call->emu->tree, path + 1, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
 	if ((flags & O_TMPFILE) == O_TMPFILE)
 		return S_ISDIR(st.st_mode) ? -EOPNOTSUPP : -ENOTDIR;
@@ -66,7 +66,8 @@ static int refuse(struct emu *emu, const char *path, int flags)
 		return -EEXIST;
 	if (S_ISDIR(st.st_mode))
 		return -EISDIR;
-	return writes(flags) ? -EACCES : 0;
+	/* Cutting what is open to be read only is nothing to sysfs; who may write may do it. */
+	return writes(flags) || ((flags & O_TRUNC) && !emu_is_root(call)) ? -EACCES : 0;
 }
 
 static int64_t open_tree(struct emu_call *call, const char *path, int flags)
@@ -82,8 +83,8 @@ static int64_t open_tree(struct emu_call *call, const char *path, int flags)
 	}
 	/* sysfs: what has no store can't be opened for writing, not even by root; nor may root
 	 * change the tree itself. */
-	if (rc >= 0 && (writes(flags) || (flags & O_CREAT)) && !(flags & O_PATH)) {
-		rc = refuse(emu, path, flags);
+	if (rc >= 0 && (writes(flags) || (flags & (O_CREAT | O_TRUNC))) && !(flags & O_PATH)) {
+		rc = refuse(call, path, flags);
 		if (rc < 0)
 			return rc;
 	}
@@ -116,13 +117,22 @@ static int64_t do_open(struct emu_call *call, int dirfd, uint64_t where, int fla
 	char path[EMU_PATH_MAX];
 	int fd = -1, rc = emu_path_find(call, dirfd, where, !(flags & O_NOFOLLOW), path);
 
-	if (rc < 0) /* the machine has no such file, whatever the host has */
-		return (flags & O_CREAT) && rc == -ENOENT && in_folder(call->emu, path) ? -EACCES
-											: rc;
 	if (rc == EMU_PATH_OTHER)
 		return EMU_CONTINUE;
+	if ((flags & O_CREAT) && !(flags & O_PATH) && !call->dots) {
+		bool near = rc >= 0 || rc == -ENOTDIR || in_folder(call->emu, path);
+
+		if (call->slash && near)
+			return -EISDIR; /* a folder can't be made so, whether it is there or not */
+		if (rc == -ENOENT && near)
+			return -EACCES;
+	}
+	if (rc < 0) /* the machine has no such file, whatever the host has */
+		return rc;
 	if (rc == EMU_PATH_TREE)
 		return open_tree(call, path, flags);
+	if ((flags & O_TRUNC) && !writes(flags) && !emu_is_root(call))
+		return EMU_CONTINUE; /* /proc: it may not, and the host says so */
 	if ((flags & (O_PATH | O_DIRECTORY)) || ((flags & O_CREAT) && (flags & O_EXCL)))
 		return EMU_CONTINUE;
 	if (rc == EMU_PATH_PROC) {
@@ -145,6 +155,11 @@ static int64_t do_open(struct emu_call *call, int dirfd, uint64_t where, int fla
 int64_t emu_open(struct emu_call *call)
 {
 	return do_open(call, AT_FDCWD, call->arg[0], (int)call->arg[1]);
+}
+
+int64_t emu_creat(struct emu_call *call)
+{
+	return do_open(call, AT_FDCWD, call->arg[0], O_WRONLY | O_CREAT | O_TRUNC);
 }
 
 int64_t emu_openat(struct emu_call *call)

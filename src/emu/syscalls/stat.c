@@ -80,6 +80,11 @@ int64_t emu_statx(struct emu_call *call)
 	return emu_write(call, call->arg[4], &stx, sizeof(stx));
 }
 
+bool emu_is_root(struct emu_call *call)
+{
+	return !call->emu->in_userns && emu_proc_field(call->caller, "Uid:") == 0;
+}
+
 static int64_t do_access(struct emu_call *call, int dirfd, uint64_t where, int mode, int flags)
 {
 	char path[EMU_PATH_MAX];
@@ -96,8 +101,10 @@ static int64_t do_access(struct emu_call *call, int dirfd, uint64_t where, int m
 		return -errno;
 	/* By the mode bits alone: who runs the machine owns it; but for real root, who may read and
 	 * write anything. */
-	if (!(mode & X_OK) && !call->emu->in_userns && emu_proc_field(call->caller, "Uid:") == 0)
+	if (!(mode & X_OK) && emu_is_root(call))
 		return 0;
+	if (S_ISDIR(st.st_mode) && (mode & W_OK))
+		return -EACCES;
 	if (S_ISLNK(st.st_mode) ||
 	    ((st.st_mode >> 6) & 7 & (unsigned int)mode) == (unsigned int)mode)
 		return 0;

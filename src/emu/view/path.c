@@ -246,6 +246,8 @@ static int read_path(struct emu_call *call, int dirfd, uint64_t where, char *pat
 	if (emu_read_string(call, text, where, sizeof(text)) <= 0)
 		return 0;
 	*folder = ends_in_folder(text);
+	call->slash = text[strlen(text) - 1] == '/';
+	call->dots = *folder && !call->slash;
 	call->up = strstr(text, "..") != NULL;
 	call->crossed = true;
 	if (text[0] == '/') {
