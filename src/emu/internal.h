@@ -163,7 +163,9 @@ bool emu_path_mounted(struct emu *emu, const char *path);
 int emu_tree_prepare(struct emu *emu, struct mc_error *error);  /* before the command runs */
 int emu_tree_make_private(struct emu *emu, struct mc_error *error);
 /* Makes what is needed to reach `path` (absolute, clean, owned). 0 or -errno as of walking it. */
-int emu_tree_ensure(struct emu *emu, const char *path, bool refresh);
+int emu_tree_ensure(struct emu *emu, const char *path);
+/* Does the file's content move by itself? Then its opens are answered with emu_file_open(). */
+bool emu_tree_moves(const char *path);
 void emu_tree_stale(struct emu *emu); /* after hot-plug */
 
 /* view/path.c */

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
  * procfiles.c - answered opens of single files: a process's own (/proc/PID/status ...), which are
- * snapshots, and those of the machine (/proc/stat, meminfo ...), which programs keep open and read
- * again (top, vmstat, free): these are written anew once a second as long as somebody but us has
- * them open.
+ * snapshots, and those of the machine (/proc/stat, meminfo, a node's numastat ...), which programs
+ * keep open and read again (top, vmstat, free): these are written anew once a second as long as
+ * somebody but us has them open.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -83,7 +83,7 @@ int emu_file_open(struct emu *emu, const char *path, int *fd)
 	if (own < 0)
 		return own;
 	file = malloc(sizeof(*file) + strlen(path) + 1);
-	if (!file || strncmp(path, "/proc/", 6)) {
+	if (!file || (strncmp(path, "/proc/", 6) && !emu_tree_moves(path))) {
 		free(file);
 		close(own);
 		return 0;

@@ -62,6 +62,26 @@ while time.time() < end:
     time.sleep(0.1)
 assert again != first, "/proc/stat does not move on"
 assert text("/proc/cpuinfo").count("processor\t") == 160
+# Files of sysfs that move, kept open.
+kept = [os.open("/sys/devices/system/node/node0/" + n, os.O_RDONLY) for n in ("meminfo", "numastat", "vmstat")]
+weights = "/sys/kernel/mm/mempolicy/weighted_interleave/node0"
+kept += [os.open(weights, os.O_RDONLY)] if os.path.exists(weights) else []
+first = [os.pread(f, 1 << 20, 0) for f in kept]
+os.sched_setaffinity(0, {0})
+import mmap
+memory = mmap.mmap(-1, 64 << 20)
+for at in range(0, 64 << 20, 4096):
+    memory[at] = 1
+if os.path.exists(weights):
+    with open(weights, "w") as f:
+        f.write("7\n")
+end = time.time() + 60
+while time.time() < end:
+    again = [os.pread(f, 1 << 20, 0) for f in kept]
+    if all(a and a != b for a, b in zip(again, first)):
+        break
+    time.sleep(0.1)
+assert all(a != b for a, b in zip(again, first)), (again, first)
 try:
     os.open(online, os.O_WRONLY)
     assert os.getuid() == 0, "a read-only file was opened for writing"

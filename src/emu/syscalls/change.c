@@ -84,7 +84,7 @@ static struct place find(struct emu_call *call, const struct change *c, int dir,
 		at.error = rc;
 	} else if (rc == EMU_PATH_TREE) {
 		at.ours = true;
-		at.error = emu_tree_ensure(call->emu, path, false);
+		at.error = emu_tree_ensure(call->emu, path);
 		if (!at.error && fstatat(call->emu->tree, path + 1, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			at.error = -errno;
 		else

@@ -24,7 +24,7 @@ static int64_t open_in_tree(struct emu_call *call, uint64_t where, bool follow, 
 		return rc;
 	if (rc != EMU_PATH_TREE)
 		return EMU_CONTINUE;
-	rc = emu_tree_ensure(call->emu, path, false);
+	rc = emu_tree_ensure(call->emu, path);
 	if (rc < 0)
 		return rc;
 	fd = openat(call->emu->tree, path + 1, O_PATH | O_NOFOLLOW | O_CLOEXEC);

@@ -73,7 +73,7 @@ static int refuse(struct emu_call *call, const char *path, int flags)
 static int64_t open_tree(struct emu_call *call, const char *path, int flags)
 {
 	struct emu *emu = call->emu;
-	int rc = emu_tree_ensure(emu, path, true);
+	int rc = emu_tree_ensure(emu, path);
 	int fd;
 
 	if (writes(flags) && faccessat(emu->tree, path + 1, F_OK, AT_SYMLINK_NOFOLLOW) == 0) {
@@ -87,6 +87,10 @@ static int64_t open_tree(struct emu_call *call, const char *path, int flags)
 		rc = refuse(call, path, flags);
 		if (rc < 0)
 			return rc;
+	}
+	if (rc >= 0 && emu_tree_moves(path) && !(flags & (O_PATH | O_DIRECTORY))) {
+		rc = emu_file_open(emu, path, &fd);
+		return rc < 0 ? rc : emu_answer_fd(call, fd, flags);
 	}
 	if (emu_path_mounted(emu, path) && !(flags & O_TRUNC))
 		return EMU_CONTINUE;

@@ -105,7 +105,7 @@ static void fill_links(struct emu *emu, const char *path)
 		if (!mc_render_resolve(emu->render, part, &text)) {
 			mc_text_add(&text, "", 1);
 			if (!text.failed && emu_in_roots(text.data))
-				(void)emu_tree_ensure(emu, text.data, false);
+				(void)emu_tree_ensure(emu, text.data);
 		}
 		mc_text_free(&text);
 	}

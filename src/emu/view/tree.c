@@ -104,40 +104,20 @@ static int fill(struct emu *emu, const char *path, unsigned int flags)
 	return 0;
 }
 
-static bool moves(const char *path)
+bool emu_tree_moves(const char *path)
 {
 	static const char *const names[] = { "/meminfo", "/numastat", "/vmstat", "_hugepages", NULL };
+	static const char weights[] = "/sys/kernel/mm/mempolicy/weighted_interleave/node";
 	size_t len = strlen(path);
 
+	if (!strncmp(path, weights, sizeof(weights) - 1))
+		return true;
 	if (strncmp(path, "/sys/devices/system/node/node", 29))
 		return false;
 	for (int i = 0; names[i]; i++)
 		if (len > strlen(names[i]) && !strcmp(path + len - strlen(names[i]), names[i]))
 			return true;
 	return false;
-}
-
-/* Values that move: a new file in place of the old one, since equal contents share an inode. */
-static void renew(struct emu *emu, const char *path)
-{
-	struct mc_text text = { 0 };
-	struct stat st;
-	int fd;
-
-	if (!moves(path))
-		return;
-	if (mc_render_read(emu->render, path, &text) < 0 ||
-	    mc_render_stat(emu->render, path, &st) < 0)
-		goto out;
-	(void)unlinkat(emu->tree, "new", 0);
-	fd = openat(emu->tree, "new", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, st.st_mode & 0777);
-	if (fd < 0)
-		goto out;
-	if (write(fd, text.data, text.len) == (ssize_t)text.len)
-		(void)renameat(emu->tree, "new", emu->tree, path + 1);
-	close(fd);
-out:
-	mc_text_free(&text);
 }
 
 /* Fills each folder on the way from the root folder to `path`, which itself may be one. */
@@ -163,7 +143,7 @@ static int fill_way(struct emu *emu, const char *path, size_t root)
 	return rc;
 }
 
-int emu_tree_ensure(struct emu *emu, const char *path, bool refresh)
+int emu_tree_ensure(struct emu *emu, const char *path)
 {
 	int which, rc = 0;
 	size_t root = root_of(path, &which);
@@ -175,8 +155,6 @@ int emu_tree_ensure(struct emu *emu, const char *path, bool refresh)
 		rc = fill_way(emu, path, root);
 	else if (is_memory(which))
 		rc = fill(emu, emu_roots[which], 0);
-	if (refresh && !rc)
-		renew(emu, path);
 	pthread_mutex_unlock(&emu->tree_lock);
 	return rc;
 }
