@@ -255,6 +255,34 @@ static int check_holes(const struct mp_maps *maps, uint64_t start, uint64_t end,
 	return -EFAULT;
 }
 
+/* queue_pages_range() walks mapping by mapping and looks for a hole behind each before it looks at its
+ * pages: misplaced pages of mappings (split by policy) before the one in front of the hole come first.
+ */
+static int hole_or_misplaced(struct emu_call *call, const struct mp_maps *maps,
+			     struct misplaced *m, uint64_t start, uint64_t end)
+{
+	uint64_t at = start, to, from = start;
+	struct mp_maps again;
+	size_t i;
+	int rc;
+
+	mp_vma_at(maps, start, &i);
+	for (; i < maps->count && maps->vma[i].start <= at && at < end; i++) {
+		for (; at < maps->vma[i].end && at < end; at = to) {
+			(void)pol_ranges_at(&m->mm->ranges, at, &to);
+			from = at;
+			if (to > maps->vma[i].end)
+				to = maps->vma[i].end;
+		}
+	}
+	if (!(m->flags & MC_MPOL_MF_STRICT) || from == start ||
+	    (m->flags & (MC_MPOL_MF_MOVE | MC_MPOL_MF_MOVE_ALL)))
+		return -EFAULT;
+	rc = mp_settle(call->emu, call->task->process, start, from, &again, check_page, m);
+	mp_maps_free(&again);
+	return rc ? rc : -EFAULT;
+}
+
 /* mbind_range() on each mapping; shared memory keeps its policy with the object too. */
 static int apply(struct mp_state *state, struct emu_mm *mm, const struct mp_maps *maps,
 		 uint64_t start, uint64_t end, struct pol *pol)
@@ -303,6 +331,8 @@ static int do_mbind(struct emu_call *call, uint64_t start, uint64_t end, struct 
 	rc = mp_settle(call->emu, process, start, end, &maps, NULL, NULL);
 	if (!rc)
 		rc = check_holes(&maps, start, end, !pol);
+	if (rc == -EFAULT)
+		rc = hole_or_misplaced(call, &maps, &m, start, end);
 	if (!rc && (flags & POL_MF_VALID)) {
 		mp_maps_free(&maps);
 		rc = mp_settle(call->emu, process, start, end, &maps, check_page, &m);

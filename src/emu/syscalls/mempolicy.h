@@ -80,10 +80,12 @@ struct emu_mm {
 	struct pol_shifts shifts;
 	struct pol_pages pages;    /* anonymous pages; MP_GONE: not the family's any more */
 	struct mp_family **family; /* newest first */
+	struct pol_shifts borrowed; /* pages of the family that mremap() moved: where it has them */
 	unsigned int nr_family;
 	struct mp_maps seen; /* the mappings at the last settling */
 	struct mp_move move;
 	uint64_t faults; /* of the process when all of it was settled last */
+	uint64_t resident; /* its pages when the nodes' figures were asked for last */
 	pid_t parent;    /* whom it was forked from, 0: nobody */
 	bool asked;      /* something NUMA was ever asked of it: keep its state right */
 	struct mp_touched *touched; /* its page-fault events; NULL: not watched */

@@ -255,9 +255,11 @@ int64_t emu_mremap(struct emu_call *call)
 	if (over_policies(mm, call->arg[0], call->arg[1]))
 		return -EFAULT;
 	emu_settle(call, NULL);
-	/* The mappings too: what is new next time was made by this call. */
+	/* The mappings too: what is new next time was made by this call. Where nothing is mapped that
+	 * is found out before anything else. */
 	if (!mp_settle(call->emu, call->task->process, call->arg[0], call->arg[0] + call->arg[1],
-		       &maps, NULL, NULL)) {
+		       &maps, NULL, NULL) &&
+	    mp_vma_at(&maps, call->arg[0], NULL)) {
 		bool touched = was_touched(call, &maps, call->arg[0]);
 
 		mm->move = (struct mp_move){

@@ -91,6 +91,7 @@ void mp_forget_pages(struct mp_state *state, struct emu_mm *mm, uint64_t first, 
 	struct forget f = {.state = state, .mm = mm};
 
 	pol_pages_forget(&mm->unsure, first, last, NULL, NULL);
+	pol_shifts_set(&mm->borrowed, first, last, 0);
 	if (!mm->nr_family) {
 		pol_pages_forget(&mm->pages, first, last, uncount, &f);
 		return;
@@ -180,6 +181,48 @@ static uint64_t new_place(const struct mp_maps *seen, const struct mp_maps *now,
 	return 0;
 }
 
+/* The node that the family has for a page. */
+unsigned int mp_family_node(struct mp_state *state, struct emu_mm *mm, uint64_t page)
+{
+	unsigned int node = POL_NO_NODE;
+
+	pthread_mutex_lock(&state->lock);
+	for (unsigned int i = 0; i < mm->nr_family && node == POL_NO_NODE; i++)
+		node = pol_pages_get(&mm->family[i]->pages, page);
+	pthread_mutex_unlock(&state->lock);
+	return node == MP_GONE ? POL_NO_NODE : node;
+}
+
+/* Pages move along. Those of the family stay shared: they become this process's at their new place,
+ * and are remembered as borrowed. */
+static void move_pages(struct mp_state *state, struct emu_mm *mm, uint64_t from, uint64_t to,
+		       uint64_t count)
+{
+	pol_pages_move(&mm->unsure, from, to, count);
+	if (!mm->nr_family) {
+		pol_pages_move(&mm->pages, from, to, count);
+		return;
+	}
+	for (uint64_t i = 0; i < count; i++) {
+		unsigned int own = pol_pages_get(&mm->pages, from + i),
+			     theirs = mp_family_node(state, mm, from + i);
+		uint64_t delta = pol_shifts_at(&mm->borrowed, from + i, NULL);
+
+		if (own == POL_NO_NODE && theirs != POL_NO_NODE) {
+			pol_pages_set(&mm->pages, to + i, theirs);
+			pol_shifts_set(&mm->borrowed, to + i, to + i + 1, from - to);
+			__atomic_add_fetch(&state->used[theirs], 1, __ATOMIC_RELAXED);
+		} else if (own != POL_NO_NODE && own != MP_GONE) {
+			pol_pages_set(&mm->pages, to + i, own);
+			pol_shifts_set(&mm->borrowed, to + i, to + i + 1,
+				       delta ? delta + from - to : 0);
+		}
+		pol_pages_set(&mm->pages, from + i,
+			      theirs != POL_NO_NODE ? MP_GONE : POL_NO_NODE);
+	}
+	pol_shifts_set(&mm->borrowed, from, from + count, 0);
+}
+
 /* Ends a mremap() that the host has made since: policies and pages follow, a grown part has its
  * mapping's policy. */
 static void moved(struct settle *s, const struct mp_maps *now)
@@ -199,8 +242,7 @@ static void moved(struct settle *s, const struct mp_maps *now)
 			pol_ranges_move(&s->mm->ranges, m.from, at, len);
 			pol_shifts_move(&s->mm->shifts, m.from / size, at / size, len / size,
 					m.touched);
-			pol_pages_move(&s->mm->pages, m.from / size, at / size, len / size);
-			pol_pages_move(&s->mm->unsure, m.from / size, at / size, len / size);
+			move_pages(s->state, s->mm, m.from / size, at / size, len / size);
 		} else {
 			at = 0; /* it failed, or more has happened since */
 		}

@@ -211,14 +211,36 @@ int emu_policy_numa_maps(struct emu *emu, struct emu_task *task, struct mc_text 
 
 /* ---- figures of the nodes -------------------------------------------------------------------- */
 
-/* Programs that never asked are looked at too, and go on as if they had not been. */
+/* Resident pages, 0: not known. */
+static uint64_t resident(pid_t pid)
+{
+	unsigned long pages = 0;
+	char path[64];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/statm", pid);
+	f = fopen(path, "re");
+	if (f && fscanf(f, "%*u %lu", &pages) != 1)
+		pages = 0;
+	if (f)
+		fclose(f);
+	return pages;
+}
+
+/* Programs that never asked are looked at too, and go on as if they had not been. What was given
+ * back without a fault since shows in how many pages are resident. */
 static void look_at(struct emu *emu, struct emu_process *process)
 {
 	bool asked = process->mm && process->mm->asked;
+	uint64_t now = resident(process->tgid);
 
+	if (process->mm && process->mm->resident != now)
+		process->mm->faults = 0;
 	mp_settle_all(emu, process);
-	if (process->mm)
+	if (process->mm) {
 		process->mm->asked = asked;
+		process->mm->resident = now;
+	}
 }
 
 /* Figures are at most this old: one file names them for every node. */

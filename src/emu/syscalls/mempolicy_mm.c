@@ -276,6 +276,7 @@ static void clear_mm(struct mp_state *state, struct emu_mm *mm)
 	mp_events_end(mm);
 	pol_ranges_free(&mm->ranges);
 	pol_shifts_free(&mm->shifts);
+	pol_shifts_free(&mm->borrowed);
 	pol_pages_free(&mm->unsure, NULL, NULL);
 	pol_pages_free(&mm->pages, uncount, state);
 	for (unsigned int i = 0; i < mm->nr_family; i++)

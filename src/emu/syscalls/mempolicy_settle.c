@@ -61,26 +61,57 @@ unsigned int mp_place(struct emu *emu, const struct pol *range, struct mp_who wh
 	return node;
 }
 
-/* A page that was shared at fork is this process's alone now: has it been written here (then it is
- * a new page), or has the parent left the old one to us? When the parent has one as well, alone or
- * shared with others, ours is another: we take it that we were the writer. */
-static bool written_here(struct settle *s, uint64_t page)
+/* The page map's entry of the parent, 512 at a time; 0: none. */
+static uint64_t parent_entry(struct settle *s, uint64_t page)
 {
-	uint64_t entry = 0;
+	uint64_t base = page & ~(uint64_t)(PARENT_PAGES - 1);
 
 	if (!s->mm->parent)
-		return false;
+		return 0;
 	if (s->parent == -1) {
 		char path[64];
 
 		snprintf(path, sizeof(path), "/proc/%d/pagemap", s->mm->parent);
 		s->parent = open(path, O_RDONLY | O_CLOEXEC);
+		s->parent_base = UINT64_MAX;
 		if (s->parent < 0)
 			s->parent = -2;
 	}
-	if (s->parent < 0 || mp_read_pagemap(s->parent, &entry, page, 1))
+	if (s->parent < 0)
+		return 0;
+	if (s->parent_base != base &&
+	    mp_read_pagemap(s->parent, s->parent_entries, base, PARENT_PAGES))
+		return 0;
+	s->parent_base = base;
+	return s->parent_entries[page - base];
+}
+
+/* A page that was shared at fork: has it been written here (then it is a new page), or has the
+ * parent left the old one to us? When ours is ours alone and the parent has one as well, or when it
+ * is shared (with children of ours) and the parent's is the parent's alone, they are two: we take it
+ * that we were the writer. */
+static bool written_here(struct settle *s, uint64_t page, bool exclusive)
+{
+	uint64_t entry = parent_entry(s, page);
+
+	if (!(entry & PM_PRESENT) || (entry & PM_FILE))
 		return false;
-	return (entry & PM_PRESENT) && !(entry & PM_FILE);
+	return exclusive || (entry & PM_EXCLUSIVE);
+}
+
+/* A page that mremap() moved while it was the family's: was it copied since? */
+static bool copied_since(struct settle *s, uint64_t page, bool exclusive)
+{
+	uint64_t delta = pol_shifts_at(&s->mm->borrowed, page, NULL);
+
+	bool copied = delta && written_here(s, page + delta, exclusive);
+
+	if (delta && (copied || exclusive))
+		pol_shifts_set(&s->mm->borrowed, page, page + 1, 0);
+	if (!copied)
+		return false;
+	mp_forget_pages(s->state, s->mm, page, page + 1);
+	return true;
 }
 
 /* The node of an anonymous page that is known, POL_NO_NODE when it is new. */
@@ -90,17 +121,12 @@ static unsigned int known_anon(struct settle *s, uint64_t page, bool exclusive)
 	unsigned int node = pol_pages_get(&mm->pages, page);
 
 	if (node != POL_NO_NODE)
-		return node == MP_GONE ? POL_NO_NODE : node;
-	pthread_mutex_lock(&s->state->lock);
-	for (unsigned int i = 0; i < mm->nr_family && node == POL_NO_NODE; i++)
-		node = pol_pages_get(&mm->family[i]->pages, page);
-	pthread_mutex_unlock(&s->state->lock);
-	if (node == MP_GONE)
-		node = POL_NO_NODE;
-	if (node == POL_NO_NODE || !exclusive)
-		return node;
-	if (written_here(s, page))
+		return node == MP_GONE || copied_since(s, page, exclusive) ? POL_NO_NODE : node;
+	node = mp_family_node(s->state, mm, page);
+	if (node == POL_NO_NODE || written_here(s, page, exclusive))
 		return POL_NO_NODE;
+	if (!exclusive)
+		return node;
 	if (!pol_pages_set(&mm->pages, page, node))
 		__atomic_add_fetch(&s->state->used[node], 1, __ATOMIC_RELAXED);
 	return node;

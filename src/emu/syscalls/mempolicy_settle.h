@@ -29,6 +29,8 @@ struct blame {
 	uint64_t upto;         /* deal() */
 };
 
+enum { PARENT_PAGES = 512 };
+
 struct settle {
 	struct emu *emu;
 	struct mp_state *state;
@@ -44,6 +46,7 @@ struct settle {
 	bool passed;
 	bool strict;
 	uint64_t *entry; /* pagemap of the piece at hand */
+	uint64_t parent_base, parent_entries[PARENT_PAGES]; /* the parent's, as read last */
 	size_t room;
 };
 
@@ -59,6 +62,7 @@ bool mp_matters(struct settle *s, const struct pol *range, uint64_t index);
 /* mempolicy_gone.c: anonymous pages [first, last) are not there any more; those of the family must
  * not come back either. */
 void mp_forget_pages(struct mp_state *state, struct emu_mm *mm, uint64_t first, uint64_t last);
+unsigned int mp_family_node(struct mp_state *state, struct emu_mm *mm, uint64_t page);
 /* What was mapped when last seen and is not, or is another mapping, loses its policies and pages.
  */
 void mp_drop_gone(struct settle *s, const struct mp_maps *now);
