@@ -81,7 +81,7 @@ struct emu_mm {
 	struct pol_pages pages;    /* anonymous pages; MP_GONE: not the family's any more */
 	struct mp_family **family; /* newest first */
 	struct pol_shifts borrowed; /* pages of the family that mremap() moved: where it has them */
-	unsigned int nr_family;
+	unsigned int nr_family, nr_inherited; /* the oldest nr_inherited were its parent's */
 	struct mp_maps seen; /* the mappings at the last settling */
 	struct mp_move move;
 	uint64_t faults; /* of the process when all of it was settled last */

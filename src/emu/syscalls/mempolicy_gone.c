@@ -181,15 +181,19 @@ static uint64_t new_place(const struct mp_maps *seen, const struct mp_maps *now,
 	return 0;
 }
 
-/* The node that the family has for a page. */
-unsigned int mp_family_node(struct mp_state *state, struct emu_mm *mm, uint64_t page)
+/* The node that the family has for a page, and whether it is from the parent (inherited may be NULL).
+ */
+unsigned int mp_family_node(struct mp_state *state, struct emu_mm *mm, uint64_t page,
+			    bool *inherited)
 {
-	unsigned int node = POL_NO_NODE;
+	unsigned int node = POL_NO_NODE, i;
 
 	pthread_mutex_lock(&state->lock);
-	for (unsigned int i = 0; i < mm->nr_family && node == POL_NO_NODE; i++)
+	for (i = 0; i < mm->nr_family && node == POL_NO_NODE; i++)
 		node = pol_pages_get(&mm->family[i]->pages, page);
 	pthread_mutex_unlock(&state->lock);
+	if (inherited)
+		*inherited = i + mm->nr_inherited > mm->nr_family;
 	return node == MP_GONE ? POL_NO_NODE : node;
 }
 
@@ -205,7 +209,7 @@ static void move_pages(struct mp_state *state, struct emu_mm *mm, uint64_t from,
 	}
 	for (uint64_t i = 0; i < count; i++) {
 		unsigned int own = pol_pages_get(&mm->pages, from + i),
-			     theirs = mp_family_node(state, mm, from + i);
+			     theirs = mp_family_node(state, mm, from + i, NULL);
 		uint64_t delta = pol_shifts_at(&mm->borrowed, from + i, NULL);
 
 		if (own == POL_NO_NODE && theirs != POL_NO_NODE) {
@@ -224,8 +228,9 @@ static void move_pages(struct mp_state *state, struct emu_mm *mm, uint64_t from,
 }
 
 /* Ends a mremap() that the host has made since: policies and pages follow, a grown part has its
- * mapping's policy. */
-static void moved(struct settle *s, const struct mp_maps *now)
+ * mapping's policy. Where it went is told, empty if nowhere: what was there before is known to be
+ * gone. */
+static struct mp_move moved(struct settle *s, const struct mp_maps *now)
 {
 	struct mp_move m = s->mm->move;
 	const uint64_t size = s->state->page;
@@ -234,7 +239,7 @@ static void moved(struct settle *s, const struct mp_maps *now)
 
 	s->mm->move = (struct mp_move){0};
 	if (!m.new_len)
-		return;
+		return m;
 	tail = pol_get(pol_ranges_at(&s->mm->ranges, m.from + len - size, NULL));
 	if (!mapped(now, m.from, m.from + len) || m.to) {
 		at = m.to ? m.to : new_place(&s->mm->seen, now, m.new_len);
@@ -254,6 +259,22 @@ static void moved(struct settle *s, const struct mp_maps *now)
 			pol_ranges_set(&s->mm->ranges, at + len, at + m.new_len, tail);
 	}
 	pol_put(tail);
+	return (struct mp_move){.to = at, .new_len = at && at != m.from ? m.new_len : 0};
+}
+
+/* Drops what is known of [start, end) but for where a mapping has just moved to. */
+static void forget_but(struct settle *s, const struct mp_move *kept, uint64_t start, uint64_t end)
+{
+	uint64_t last = kept->to + kept->new_len;
+
+	if (!kept->new_len || end <= kept->to || start >= last) {
+		mp_forget(s->state, s->mm, start, end);
+		return;
+	}
+	if (start < kept->to)
+		mp_forget(s->state, s->mm, start, kept->to);
+	if (end > last)
+		mp_forget(s->state, s->mm, last, end);
 }
 
 /* What was mapped when last seen and is not, or is another mapping, loses its policies and pages.
@@ -261,8 +282,8 @@ static void moved(struct settle *s, const struct mp_maps *now)
 void mp_drop_gone(struct settle *s, const struct mp_maps *now)
 {
 	struct emu_mm *mm = s->mm;
+	struct mp_move kept = moved(s, now);
 
-	moved(s, now);
 	if (mm->ranges.count || mm->pages.leaves || mm->nr_family) {
 		for (size_t i = 0; i < mm->seen.count; i++) {
 			const struct mp_vma *old = &mm->seen.vma[i];
@@ -273,16 +294,16 @@ void mp_drop_gone(struct settle *s, const struct mp_maps *now)
 			for (; at < old->end && k < now->count && now->vma[k].start < old->end;
 			     k++) {
 				if (now->vma[k].start > at)
-					mp_forget(s->state, mm, at, now->vma[k].start);
+					forget_but(s, &kept, at, now->vma[k].start);
 				if (!same_place(old, &now->vma[k], s->state->page))
-					mp_forget(s->state, mm,
-						  at > now->vma[k].start ? at : now->vma[k].start,
-						  old->end < now->vma[k].end ? old->end
-									     : now->vma[k].end);
+					forget_but(s, &kept,
+						   at > now->vma[k].start ? at : now->vma[k].start,
+						   old->end < now->vma[k].end ? old->end
+									      : now->vma[k].end);
 				at = now->vma[k].end;
 			}
 			if (at < old->end)
-				mp_forget(s->state, mm, at, old->end);
+				forget_but(s, &kept, at, old->end);
 		}
 	}
 	/* The text is not needed, and may be large. */

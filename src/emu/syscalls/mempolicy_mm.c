@@ -312,6 +312,7 @@ static void take_back(struct mp_state *state, struct emu_mm *mm)
 			continue;
 		}
 		mm->pages = family->pages;
+		mm->nr_inherited -= i + mm->nr_inherited >= mm->nr_family;
 		free(family);
 	}
 	mm->nr_family = kept;
@@ -350,7 +351,7 @@ static void share(struct mp_state *state, struct emu_mm *parent, struct emu_mm *
 		child->family[i]->refs++;
 	}
 	pthread_mutex_unlock(&state->lock);
-	child->nr_family = n;
+	child->nr_family = child->nr_inherited = n;
 }
 
 void emu_mm_new(struct emu *emu, struct emu_process *process, const struct emu_process *parent)

@@ -119,11 +119,12 @@ static unsigned int known_anon(struct settle *s, uint64_t page, bool exclusive)
 {
 	struct emu_mm *mm = s->mm;
 	unsigned int node = pol_pages_get(&mm->pages, page);
+	bool inherited;
 
 	if (node != POL_NO_NODE)
 		return node == MP_GONE || copied_since(s, page, exclusive) ? POL_NO_NODE : node;
-	node = mp_family_node(s->state, mm, page);
-	if (node == POL_NO_NODE || written_here(s, page, exclusive))
+	node = mp_family_node(s->state, mm, page, &inherited);
+	if (node == POL_NO_NODE || (inherited && written_here(s, page, exclusive)))
 		return POL_NO_NODE;
 	if (!exclusive)
 		return node;

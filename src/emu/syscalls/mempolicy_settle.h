@@ -62,7 +62,8 @@ bool mp_matters(struct settle *s, const struct pol *range, uint64_t index);
 /* mempolicy_gone.c: anonymous pages [first, last) are not there any more; those of the family must
  * not come back either. */
 void mp_forget_pages(struct mp_state *state, struct emu_mm *mm, uint64_t first, uint64_t last);
-unsigned int mp_family_node(struct mp_state *state, struct emu_mm *mm, uint64_t page);
+unsigned int mp_family_node(struct mp_state *state, struct emu_mm *mm, uint64_t page,
+			    bool *inherited);
 /* What was mapped when last seen and is not, or is another mapping, loses its policies and pages.
  */
 void mp_drop_gone(struct settle *s, const struct mp_maps *now);
