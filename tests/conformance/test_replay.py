@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Replays recorded random sequences of memory-policy calls: sequences.txt.gz holds what Linux 6.12 answered to
-randseq.c in QEMU (tools/difftest --record). Sequences that once differed are kept by number in FIXED_CASES."""
+randseq.c in QEMU (tools/difftest --record), fixed.txt.gz those that once differed."""
 import gzip, os, re, unittest
 import mctest
 import seqmachine
@@ -16,23 +16,25 @@ def sequences(text):
 
 
 class Replay(unittest.TestCase):
-    def replay(self, view):
-        with gzip.open(os.path.join(HERE, "sequences.txt.gz"), "rt") as f:
+    def replay(self, name, view):
+        with gzip.open(os.path.join(HERE, name), "rt") as f:
             real = sequences(f.read())
-        self.assertGreaterEqual(len(real), 100)
-        first = min(map(int, real))
         r = mctest.execute([mctest.MANYCORE, "run", f"--view={view}"] + seqmachine.manycore() +
-                           ["--", RANDSEQ, str(first), str(len(real)), "--full"], limit=300)
+                           ["--", RANDSEQ, ",".join(real), "0", "--full"], limit=300)
         self.assertEqual(r.status, 0, r)
         ours = sequences(r.out)
         for n, text in real.items():
-            self.assertEqual(ours.get(n, "").splitlines(), text.splitlines(), f"sequence {n}: tools/difftest --from {n} --count 1")
+            self.assertEqual(ours.get(n, "").splitlines(), text.splitlines(), f"sequence {n}: tools/difftest --only {n}")
+        return len(real)
 
     def test_namespace(self):
-        self.replay("auto")
+        self.assertGreaterEqual(self.replay("sequences.txt.gz", "auto"), 100)
 
     def test_calls(self):
-        self.replay("calls")
+        self.replay("sequences.txt.gz", "calls")
+
+    def test_once_differed(self):
+        self.assertGreaterEqual(self.replay("fixed.txt.gz", "auto"), 50)
 
 
 mctest.main()

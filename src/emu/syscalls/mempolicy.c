@@ -255,9 +255,9 @@ static int check_holes(const struct mp_maps *maps, uint64_t start, uint64_t end,
 	return -EFAULT;
 }
 
-/* queue_pages_range() walks mapping by mapping and looks for a hole behind each before it looks at its
- * pages: misplaced pages of mappings (split by policy) before the one in front of the hole come first.
- */
+/* queue_pages_range() walks mapping by mapping and looks for a hole behind each before it looks at
+ * its pages: misplaced pages of mappings (split by policy) before the one in front of the hole come
+ * first. */
 static int hole_or_misplaced(struct emu_call *call, const struct mp_maps *maps,
 			     struct misplaced *m, uint64_t start, uint64_t end)
 {

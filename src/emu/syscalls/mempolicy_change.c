@@ -26,6 +26,24 @@ static struct emu_mm *asked(struct emu_call *call)
 	return mp_state(call->emu) && mm && mm->asked ? mm : NULL;
 }
 
+/* Pages of shared memory outlive the mapping: who touched them is known only now. */
+static void settle_shared(struct emu_call *call, uint64_t start, uint64_t end)
+{
+	struct mp_maps maps, again;
+	size_t i;
+
+	if (!mp_settle(call->emu, call->task->process, 0, 0, &maps, NULL, NULL)) {
+		mp_vma_at(&maps, start, &i);
+		while (i < maps.count && maps.vma[i].start < end && maps.vma[i].kind != MP_SHMEM)
+			i++;
+		if (i < maps.count && maps.vma[i].start < end) {
+			mp_settle(call->emu, call->task->process, start, end, &again, NULL, NULL);
+			mp_maps_free(&again);
+		}
+	}
+	mp_maps_free(&maps);
+}
+
 static int64_t unmapping(struct emu_call *call, uint64_t start, uint64_t len)
 {
 	struct mp_state *state = mp_state(call->emu);
@@ -33,6 +51,7 @@ static int64_t unmapping(struct emu_call *call, uint64_t start, uint64_t len)
 
 	if (mm && len && start + len > start && !(start & (state->page - 1))) {
 		emu_settle(call, NULL);
+		settle_shared(call, start, start + len);
 		mp_forget(state, mm, start,
 			  (start + len + state->page - 1) & ~(uint64_t)(state->page - 1));
 	}
@@ -255,8 +274,8 @@ int64_t emu_mremap(struct emu_call *call)
 	if (over_policies(mm, call->arg[0], call->arg[1]))
 		return -EFAULT;
 	emu_settle(call, NULL);
-	/* The mappings too: what is new next time was made by this call. Where nothing is mapped that
-	 * is found out before anything else. */
+	/* The mappings too: what is new next time was made by this call. Where nothing is mapped
+	 * that is found out before anything else. */
 	if (!mp_settle(call->emu, call->task->process, call->arg[0], call->arg[0] + call->arg[1],
 		       &maps, NULL, NULL) &&
 	    mp_vma_at(&maps, call->arg[0], NULL)) {

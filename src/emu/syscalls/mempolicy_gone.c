@@ -181,8 +181,7 @@ static uint64_t new_place(const struct mp_maps *seen, const struct mp_maps *now,
 	return 0;
 }
 
-/* The node that the family has for a page, and whether it is from the parent (inherited may be NULL).
- */
+/* The node that the family has for a page, and whether it is from the parent (may be NULL). */
 unsigned int mp_family_node(struct mp_state *state, struct emu_mm *mm, uint64_t page,
 			    bool *inherited)
 {

@@ -88,8 +88,8 @@ static uint64_t parent_entry(struct settle *s, uint64_t page)
 
 /* A page that was shared at fork: has it been written here (then it is a new page), or has the
  * parent left the old one to us? When ours is ours alone and the parent has one as well, or when it
- * is shared (with children of ours) and the parent's is the parent's alone, they are two: we take it
- * that we were the writer. */
+ * is shared (with children of ours) and the parent's is the parent's alone, they are two: we take
+ * it that we were the writer. */
 static bool written_here(struct settle *s, uint64_t page, bool exclusive)
 {
 	uint64_t entry = parent_entry(s, page);
