@@ -25,9 +25,11 @@
  * Ordering: operations are relaxed and single-copy atomic: another thread reading a copy of 1, 2, 4
  * or 8 aligned bytes sees an old or a new value, never a mixture. Writing another thread's copy
  * while it operates on it loses updates. Signals: every mc_this_cpu_ operation may be used in
- * signal handlers, also on the object that was interrupted. Allocation and freeing may not. Fork:
- * see mc_percpu_pool_create(). Between vfork() (or clone(CLONE_VM) without CLONE_THREAD) and exec
- * the child must not use any of this: it runs without a restartable sequence of its own.
+ * signal handlers, also on the object that was interrupted; not so on robust pools, whose
+ * operations take a lock. Allocation and freeing may not. Threads: any may call anything at any
+ * time, but for destroying what others still use. Fork: see mc_percpu_pool_create(). Between
+ * vfork() (or clone(CLONE_VM) without CLONE_THREAD) and exec the child must not use any of this: it
+ * runs without a restartable sequence of its own.
  */
 #ifndef MANYCORE_PERCPU_H
 #define MANYCORE_PERCPU_H
@@ -76,34 +78,41 @@ MC_API void mc_free_percpu_many(unsigned int n, void **handles);
 /* How many copies of an object a walk must visit: copies 0 to that less one hold all values ever
  * stored. Grows while threads run; a copy that comes into use later is seen by the next walk. */
 MC_API unsigned int mc_percpu_copies(const void *handle);
-#define mc_for_each_percpu_copy(i, handle) MC_EACH_COPY_(i, handle, __LINE__)
-#define MC_EACH_COPY_(i, handle, line) MC_EACH_COPY__(i, handle, line)
-#define MC_EACH_COPY__(i, handle, line)                                                            \
-	for (unsigned int mc_copies_##line = ((i) = 0, mc_percpu_copies(handle));                  \
-	     (i) < mc_copies_##line; (i)++)
+#define mc_for_each_percpu_copy(i, handle) MC_EACH_COPY_(i, handle, __COUNTER__)
+#define MC_EACH_COPY_(i, handle, nr) MC_EACH_COPY__(i, handle, nr)
+#define MC_EACH_COPY__(i, handle, nr)                                                              \
+	for (unsigned int mc_copies_##nr = ((i) = 0, mc_percpu_copies(handle));                    \
+	     (i) < mc_copies_##nr; (i)++)
 
 /* ---- static objects -------------------------------------------------------------------------- */
 
 /*
- * MC_DEFINE_PER_CPU(unsigned long, hits);	at file scope, `static` may precede it;
- * MC_DECLARE_PER_CPU in a header mc_this_cpu_inc(mc_static_percpu(&hits)); The copies are made at
- * the first use, in the default pool, and live as long as the process. mc_static_percpu() gives
- * NULL and ENOMEM when that fails; mc_static_percpu_init() makes it happen at a time of one's
- * choice (0 or -ENOMEM) - needed when the first use may be in a signal handler.
+ *	MC_DECLARE_PER_CPU(unsigned long, hits);	in a header
+ *	MC_DEFINE_PER_CPU(unsigned long, hits);		at file scope; `static` may precede it
+ *	mc_this_cpu_inc(mc_static_percpu(&hits));
+ * The copies are made at the first use, in the default pool, and live as long as the process.
+ * mc_static_percpu() gives NULL and ENOMEM when that fails; mc_static_percpu_init() makes it happen
+ * at a time of one's choice (0 or -ENOMEM) - needed when the first use may be in a signal handler.
+ *
+ * Such an object is a struct mc_percpu_static, written as three pointers so that its type tells the
+ * copies' type and may be declared and defined in one file.
  */
 struct mc_percpu_static {
 	void *handle;
 	size_t size, align;
 };
-#define MC_PER_CPU_TYPE_(type, name)         \
-	union mc_percpu_static_##name {      \
-		struct mc_percpu_static obj; \
-		type *handle;                \
-	}
-#define MC_DECLARE_PER_CPU(type, name) extern MC_PER_CPU_TYPE_(type, name) name
-#define MC_DEFINE_PER_CPU(type, name) \
-	MC_PER_CPU_TYPE_(type, name) name = {{NULL, sizeof(type), __alignof__(type)}}
-#define mc_static_percpu(name) ((__typeof__((name)->handle))mc_static_percpu_get_(&(name)->obj))
+#define MC_DECLARE_PER_CPU(type, name) extern type *name[3]
+#define MC_DEFINE_PER_CPU(type, name)                            \
+	type *name[3] = {NULL, MC_PER_CPU_WORD_(type, sizeof(type)), \
+			 MC_PER_CPU_WORD_(type, __alignof__(type))}
+#ifdef __cplusplus
+#define MC_PER_CPU_WORD_(type, value) ((type *)(value))
+#else /* `type` may be a struct without a name */
+#define MC_PER_CPU_WORD_(type, value) ((void *)(value))
+#endif
+#define mc_static_percpu(name)                  \
+	((__typeof__(&*(*(name))[0]))mc_static_percpu_get_( \
+		(struct mc_percpu_static *)(void *)(name)))
 #define mc_static_percpu_init(name) (mc_static_percpu(name) ? 0 : -ENOMEM)
 MC_API void *mc_percpu_static_init(struct mc_percpu_static *obj);
 
