@@ -82,9 +82,13 @@ static inline uint64_t mc_atomic_copy_(const struct mc_percpu_kind *k, uint64_t 
 #define MC_TRY_RSEQ_VOID_(call)        \
 	if (__builtin_expect(call, 1)) \
 		return;
+/* Past here the kind is unknown to the compiler, which would otherwise compute the addresses of
+ * this seldom path ahead of a loop and have no registers left for those of the sequence. */
+#define MC_FALLBACK_(k) __asm__ volatile("" : "+r"(k));
 #else
 #define MC_TRY_RSEQ_(call)
 #define MC_TRY_RSEQ_VOID_(call)
+#define MC_FALLBACK_(k)
 #endif
 
 #define MC_OP_VOID_(name, OP, bits, atomic)                                           \

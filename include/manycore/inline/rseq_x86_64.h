@@ -156,18 +156,17 @@ mc_rseq_counter_add(const struct mc_percpu_kind *k, uint64_t base, uint64_t told
 		    int64_t amount, uint32_t batch_1)
 {
 	__asm__ volatile goto(
-		MC_RSEQ_HEAD MC_RSEQ_COPY("%l[slow]") "movq (%[base],%%rax), %%rcx\n\t"
-						      "addq %[amount], %%rcx\n\t"
-						      "movl %%ecx, %%edx\n\t"
+		MC_RSEQ_HEAD MC_RSEQ_COPY("%l[slow]") "movl (%[base],%%rax), %%edx\n\t"
 						      "subl (%[told],%%rax), %%edx\n\t"
-						      "movq %%rcx, (%[base],%%rax)\n"
-						      "72:\taddl %[batch_1], %%edx\n\t"
+						      "addq %[amount], (%[base],%%rax)\n"
+						      "72:\taddl %[bias], %%edx\n\t"
 						      "cmpl %[batch_2], %%edx\n\t"
 						      "ja %l[fold]\n\t" MC_RSEQ_ABORT
 		:
 		: MC_RSEQ_IN(k), [base] "r"(base), [told] "r"(told), [stride] "r"(stride),
-		  [amount] "er"(amount), [batch_1] "ir"(batch_1), [batch_2] "ir"(2 * batch_1)
-		: "rax", "rcx", "rdx", "cc"
+		  [amount] "er"(amount), [bias] "ir"((uint32_t)amount + batch_1),
+		  [batch_2] "ir"(2 * batch_1)
+		: "rax", "rdx", "cc"
 		: slow, fold);
 	return 0;
 fold:
