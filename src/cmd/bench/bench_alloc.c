@@ -7,7 +7,9 @@
  * the shape of librseq's mempool), calloc-per-cpu (an array of as many callocs as copies),
  * new-layout (the same pool with the new layout), 1t (the same in one thread), 2-possible (the same
  * pool with as many copies as possible CPUs). "2t": time per pair and thread of two threads at
- * once.
+ * once, each bound to a CPU. "written": all bytes of one copy are written before the object is
+ * freed, so that there is something to zero; the peers write one of their copies. machine-2t is the
+ * measure of the machine: two threads that share nothing, against one.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -15,7 +17,7 @@
 #include <manycore/manycore.h>
 #include "cmd/bench/bench_percpu.h"
 
-enum { SIZE = 64, PAIRS = 20000, CHUNK_PAIRS = 4000, WIDE = 512, STRIDE = 65536 + 320, LIST = 64 };
+enum { SIZE = 64, PAIRS = 100000, CHUNK_PAIRS = 4000, WIDE = 512, STRIDE = 65536 + 320, LIST = 64 };
 
 static void pair(void *arg, uint64_t n)
 {
@@ -27,9 +29,30 @@ static void pair(void *arg, uint64_t n)
 	}
 }
 
+static void pair_written(void *arg, uint64_t n)
+{
+	for (uint64_t i = 0; i < n; i++) {
+		char *p = mc_percpu_pool_alloc(arg, SIZE, 8);
+
+		memset(mc_this_cpu_ptr(p), 1, SIZE);
+		bench_use(p);
+		mc_free_percpu(p);
+	}
+}
+
 static double pair_2t(void *arg)
 {
 	return bench_together(2, pair, arg, PAIRS);
+}
+
+static double written_2t(void *arg)
+{
+	return bench_together(2, pair_written, arg, PAIRS);
+}
+
+static double written_1t(void *arg)
+{
+	return bench_together(1, pair_written, arg, PAIRS);
 }
 
 static double pair_1t(void *arg)
@@ -69,9 +92,8 @@ static int list_create(void)
 	return 0;
 }
 
-static void mutex_pair(void *arg, uint64_t n)
+static inline void mutex_pairs(bool write, uint64_t n)
 {
-	(void)arg;
 	while (n--) {
 		char *p;
 
@@ -82,6 +104,10 @@ static void mutex_pair(void *arg, uint64_t n)
 		memset(p, 0, SIZE);
 		memset(p + STRIDE, 0, SIZE);
 		bench_use(p);
+		if (write) {
+			memset(p, 1, SIZE);
+			bench_use(p);
+		}
 		pthread_mutex_lock(&list.lock);
 		*(void **)p = list.head;
 		list.head = p;
@@ -89,25 +115,79 @@ static void mutex_pair(void *arg, uint64_t n)
 	}
 }
 
+static void mutex_pair(void *arg, uint64_t n)
+{
+	(void)arg;
+	mutex_pairs(false, n);
+}
+
+static void mutex_written(void *arg, uint64_t n)
+{
+	(void)arg;
+	mutex_pairs(true, n);
+}
+
+static double mutex_written_2t(void *arg)
+{
+	return bench_together(2, mutex_written, arg, PAIRS);
+}
+
 static double mutex_2t(void *arg)
 {
 	return bench_together(2, mutex_pair, arg, PAIRS);
 }
 
-static void calloc_pair(void *arg, uint64_t n)
+static inline void calloc_pairs(unsigned int copies, bool write, uint64_t n)
 {
-	unsigned int copies = *(unsigned int *)arg;
-
 	while (n--) {
 		void **p = calloc(copies, sizeof(*p));
 
 		for (unsigned int i = 0; p && i < copies; i++)
 			p[i] = calloc(1, SIZE);
 		bench_use(p);
+		if (write && p && p[0]) {
+			memset(p[0], 1, SIZE);
+			bench_use(p);
+		}
 		for (unsigned int i = 0; p && i < copies; i++)
 			free(p[i]);
 		free(p);
 	}
+}
+
+static void calloc_pair(void *arg, uint64_t n)
+{
+	calloc_pairs(*(unsigned int *)arg, false, n);
+}
+
+static void calloc_written(void *arg, uint64_t n)
+{
+	calloc_pairs(*(unsigned int *)arg, true, n);
+}
+
+/* Nothing shared: a word on the thread's own stack, so that only the machine can slow two down. */
+static void alone(void *arg, uint64_t n)
+{
+	struct {
+		uint64_t word[8] __attribute__((aligned(64)));
+	} own = {{0}};
+
+	(void)arg;
+	while (n--)
+		for (unsigned int i = 0; i < 8; i++) {
+			own.word[i] += n;
+			bench_use(&own);
+		}
+}
+
+static double alone_2t(void *arg)
+{
+	return bench_together(2, alone, arg, PAIRS);
+}
+
+static double alone_1t(void *arg)
+{
+	return bench_together(1, alone, arg, PAIRS);
 }
 
 static double calloc_2t(void *arg)
@@ -158,6 +238,18 @@ void bench_alloc_main(struct bench *b)
 		       .peer = {{.name = "1t", .sample = pair_1t, .arg = p},
 				{.name = "mutex-pool", .sample = mutex_2t},
 				{.name = "calloc-per-cpu", .sample = calloc_2t, .arg = &two}}});
+	run(b, (struct bench_case){.name = "machine-2t",
+				   .self = {.sample = alone_2t},
+				   .peer = {{.name = "1t", .sample = alone_1t}}});
+	run(b, (struct bench_case){
+		       .name = "written-64-1t",
+		       .self = {.fn = pair_written, .arg = p},
+		       .peer = {{.name = "mutex-pool", .fn = mutex_written},
+				{.name = "calloc-per-cpu", .fn = calloc_written, .arg = &two}}});
+	run(b, (struct bench_case){.name = "written-64-2t",
+				   .self = {.sample = written_2t, .arg = p},
+				   .peer = {{.name = "1t", .sample = written_1t, .arg = p},
+					    {.name = "mutex-pool", .sample = mutex_written_2t}}});
 	run(b, (struct bench_case){
 		       .name = "zalloc-2-possible",
 		       .self = {.fn = pair, .arg = p},

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: MIT
-/* bench_percpu_threads.c - two threads that do the same work at once, for the benches of per-CPU
- * memory. */
+/*
+ * bench_percpu_threads.c - two threads that do the same work at once, for the benches of per-CPU
+ * memory. Each is bound to a CPU of its own while it works, one thread alone to the first of these:
+ * left to the scheduler, two threads that start together spend much of a short slice on one CPU.
+ */
 #include <pthread.h>
+#include <sched.h>
 #include <manycore/manycore.h>
 #include "cmd/bench/bench_percpu.h"
 
@@ -11,10 +15,25 @@ struct together {
 	bench_fn fn;
 	void *arg;
 	uint64_t iterations;
+	cpu_set_t allowed;
 	unsigned int threads, ready;
 	double ns[MAX_THREADS];
 	unsigned int next;
 };
+
+/* To the n-th CPU of those allowed, if there are so many. */
+static void bind_to(const cpu_set_t *allowed, unsigned int n)
+{
+	cpu_set_t one;
+
+	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+		if (CPU_ISSET(cpu, allowed) && !n--) {
+			CPU_ZERO(&one);
+			CPU_SET(cpu, &one);
+			sched_setaffinity(0, sizeof(one), &one);
+			return;
+		}
+}
 
 static void *body(void *arg)
 {
@@ -22,6 +41,7 @@ static void *body(void *arg)
 	unsigned int me = __atomic_fetch_add(&t->next, 1, __ATOMIC_RELAXED);
 	uint64_t start;
 
+	bind_to(&t->allowed, me);
 	__atomic_fetch_add(&t->ready, 1, __ATOMIC_SEQ_CST);
 	while (__atomic_load_n(&t->ready, __ATOMIC_ACQUIRE) < t->threads)
 		;
@@ -38,10 +58,14 @@ double bench_together(unsigned int threads, bench_fn fn, void *arg, uint64_t ite
 	unsigned int made = 0;
 	double sum = 0;
 
+	CPU_ZERO(&t.allowed);
+	sched_getaffinity(0, sizeof(t.allowed), &t.allowed);
 	for (unsigned int i = 1; i < threads; i++)
 		made += !pthread_create(&id[made], NULL, body, &t);
 	t.threads = made + 1;
 	body(&t);
+	if (CPU_COUNT(&t.allowed))
+		sched_setaffinity(0, sizeof(t.allowed), &t.allowed);
 	for (unsigned int i = 0; i < made; i++)
 		pthread_join(id[i], NULL);
 	for (unsigned int i = 0; i <= made; i++)
