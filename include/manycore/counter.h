@@ -71,7 +71,9 @@ static inline void mc_counter_dec(struct mc_counter *c);
 
 /* Adds unless the exact value would pass `limit` (above it for amount > 0, below it for amount <
  * 0): true when it did or amount is 0. Callers of this exclude each other by a lock (so: not in
- * signal handlers) and together never pass the limit; other adds are not held back. */
+ * signal handlers) and together never pass the limit; other adds are not held back. Costs a locked
+ * add while read() is farther from the limit than twice its error, a sum within; so other adds must
+ * not use a larger batch than the counter's (add_batch, add_local). */
 MC_API bool mc_counter_limited_add(struct mc_counter *c, int64_t limit, int64_t amount);
 
 /* ---- reading --------------------------------------------------------------------------------- */

@@ -269,20 +269,42 @@ static void unlock(struct mc_counter *c)
 	__atomic_store_n(&c->lock, 0, __ATOMIC_RELEASE);
 }
 
+/* Without overflow: room is limit - now, on the amount's side. */
+static bool fits(int64_t now, int64_t limit, int64_t amount)
+{
+	if (amount > 0)
+		return now <= limit && (uint64_t)amount <= (uint64_t)limit - (uint64_t)now;
+	return now >= limit && -(uint64_t)amount <= (uint64_t)now - (uint64_t)limit;
+}
+
+/* As the kernel: sums only when the shared count, off by its error one way or the other, does not
+ * tell. Twice the error, for adds that are telling just now. */
+static bool limit_allows(const struct mc_counter *c, int64_t limit, int64_t amount)
+{
+	int64_t count = mc_counter_read(c), low, high, error;
+
+	error = 2 * (int64_t)c->batch * mc_pool_walk(mc_chunk_of(c->handle)->pool);
+	if (!__builtin_sub_overflow(count, error, &low) &&
+	    !__builtin_add_overflow(count, error, &high)) {
+		if (fits(amount > 0 ? high : low, limit, amount))
+			return true;
+		if (!fits(amount > 0 ? low : high, limit, amount))
+			return false;
+	}
+	return fits(mc_counter_sum(c), limit, amount);
+}
+
+/* The kernel's other short cut, not even to take the lock, needs interrupts off between the look at
+ * the count and the add: a thread stopped in between would add to a counter that others have
+ * meanwhile taken to the limit. */
 bool mc_counter_limited_add(struct mc_counter *c, int64_t limit, int64_t amount)
 {
-	int64_t now;
 	bool good;
 
 	if (!amount)
 		return true;
 	lock(c);
-	now = mc_counter_sum(c);
-	/* Without overflow: room is limit - now, on the amount's side. */
-	if (amount > 0)
-		good = now <= limit && (uint64_t)amount <= (uint64_t)limit - (uint64_t)now;
-	else
-		good = now >= limit && -(uint64_t)amount <= (uint64_t)now - (uint64_t)limit;
+	good = limit_allows(c, limit, amount);
 	if (good)
 		mc_counter_add(c, amount);
 	unlock(c);
