@@ -15,6 +15,7 @@
 #include <sys/mman.h>
 #include "lib/percpu_internal.h"
 #include "lib/percpu_numa.h"
+#include "os/os.h"
 
 enum { SLOT_FULL = 0, SLOT_FREE = MC_NR_SLOTS - 1 };
 
@@ -109,8 +110,8 @@ char *mc_chunk_reserve(const struct mc_percpu_pool *pool, unsigned int side, siz
 {
 	size_t stride = pool->side[side].stride, align = MC_PAGE;
 
-	/* Rounded up so that systems with larger pages can map it. */
-	*len = (MC_CHUNK_HEAD + (pool->copies + (size_t)1) * stride + 65535) & ~(size_t)65535;
+	*len = (MC_CHUNK_HEAD + (pool->copies + (size_t)1) * stride + MC_PAGE_MAX - 1) &
+	       ~(size_t)(MC_PAGE_MAX - 1);
 	while (align < MC_CHUNK_HEAD + stride)
 		align *= 2;
 	return reserve(*len, align);
@@ -237,42 +238,50 @@ got:
 	return at;
 }
 
-/* The whole system pages inside [from, to) of every walked copy. */
-static size_t release(struct mc_percpu_pool *pool, struct mc_chunk *c, uint64_t from, uint64_t to)
+/* Gives back the whole system pages inside [from, to) of every walked copy, of which `used` bytes
+ * were populated. */
+static size_t release(struct mc_percpu_pool *pool, struct mc_chunk *c, uint64_t from, uint64_t to,
+		      size_t used)
 {
 	unsigned int n = mc_pool_walk(pool);
-	size_t bytes = 0;
+	size_t bytes = 0, page = mc_os_page_size();
 
 	for (unsigned int i = 0; i < n; i++) {
-		uint64_t begin = (c->base + (uint64_t)i * c->stride + from + MC_PAGE - 1) &
-				 ~(uint64_t)(MC_PAGE - 1);
-		uint64_t end = (c->base + (uint64_t)i * c->stride + to) & ~(uint64_t)(MC_PAGE - 1);
+		uint64_t begin = c->base + (uint64_t)i * c->stride + from;
+		uint64_t end = c->base + (uint64_t)i * c->stride + to;
 
-		if (begin < end && !madvise((void *)begin, end - begin,
-					    pool->shared ? MADV_REMOVE : MADV_DONTNEED))
-			bytes += end - begin;
+		if (mc_whole_pages(&begin, &end, page) &&
+		    !madvise((void *)begin, end - begin,
+			     pool->shared ? MADV_REMOVE : MADV_DONTNEED))
+			bytes += end - begin < used ? end - begin : used;
 	}
 	return bytes;
 }
 
+/* Runs of pages without objects are taken with what was given back around them: on a system with
+ * larger pages several of ours make one of its. */
 size_t mc_chunk_depopulate(struct mc_percpu_pool *pool, struct mc_chunk *c)
 {
 	uint32_t pages = c->unit_size / MC_PAGE;
+	uint8_t *populated = c->hot->populated;
 	size_t bytes = 0;
 
 	for (uint32_t b = 0; b < pages; b++) {
-		uint32_t first = b;
+		uint32_t first = b, empty = 0;
 
-		while (b < pages && c->hot->populated[b] == 2)
-			c->hot->populated[b++] = 0;
-		if (b == first)
+		for (; b < pages && populated[b] != 1; b++) {
+			empty += populated[b] == 2;
+			populated[b] = 0;
+		}
+		if (!empty)
 			continue;
 		/* The gap after the last page is free as well. */
 		bytes += release(pool, c, (uint64_t)first * MC_PAGE,
-				 b == pages ? c->stride : (uint64_t)b * MC_PAGE);
-		c->hot->nr_populated -= b - first;
-		c->hot->nr_empty_pop -= b - first;
-		pool->empty_pop -= b - first;
+				 b == pages ? c->stride : (uint64_t)b * MC_PAGE,
+				 (size_t)empty * MC_PAGE);
+		c->hot->nr_populated -= empty;
+		c->hot->nr_empty_pop -= empty;
+		pool->empty_pop -= empty;
 	}
 	return bytes;
 }

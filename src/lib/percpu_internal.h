@@ -20,10 +20,12 @@
 
 enum {
 	MC_LINE = 64,
-	MC_PAGE = 4096,
-	MC_GRAIN = 8,                       /* bytes per bit of the maps: the smallest allocation */
+	MC_PAGE = 4096,      /* a page of the bookkeeping, whatever the system's is */
+	MC_PAGE_MAX = 65536, /* the largest page of a system: what is mapped or
+				protected by itself starts at a multiple of this */
+	MC_GRAIN = 8,        /* bytes per bit of the maps: the smallest allocation */
 	MC_BLOCK_BITS = MC_PAGE / MC_GRAIN, /* one block of hints per page of a unit */
-	MC_CHUNK_HEAD = 2 * MC_PAGE,        /* struct mc_chunk; header of shared memory */
+	MC_CHUNK_HEAD = 2 * MC_PAGE_MAX,    /* struct mc_chunk; header of shared memory */
 	MC_GAP = 320, /* colours the units: 5 lines, so 64 units use 64 different cache sets */
 	MC_UNIT_DEFAULT = 65536,
 	MC_UNIT_MAX = (1 << 20) - 65536,
@@ -125,6 +127,15 @@ void mc_pool_give(struct mc_percpu_pool *pool, struct mc_chunk *c, uint64_t addr
 /* Releases populated pages without objects of a chunk, of all copies. Returns bytes. */
 size_t mc_chunk_depopulate(struct mc_percpu_pool *pool, struct mc_chunk *c);
 void mc_chunk_relist(struct mc_percpu_pool *pool, struct mc_chunk *c);
+
+/* The whole pages of a system inside [*begin, *end); false: there is none. Asking for less than a
+ * page is no small matter: the kernel rounds lengths up, and would discard what lies behind. */
+static inline bool mc_whole_pages(uint64_t *begin, uint64_t *end, uint64_t page)
+{
+	*begin = (*begin + page - 1) & ~(page - 1);
+	*end &= ~(page - 1);
+	return *begin < *end;
+}
 
 /* The chunk of a handle: chunks are aligned to the power of two that holds a head and a stride. */
 static inline struct mc_chunk *mc_chunk_of(uint64_t h)
@@ -244,9 +255,9 @@ bool mc_rt_has_cid(void);
 bool mc_rt_raise(struct mc_percpu_kind *k);
 uint32_t mc_rt_slot(void); /* the slot this thread keeps */
 int mc_rt_fence(void);     /* every sequence in flight is over; -EOPNOTSUPP */
-/* Lowers the live mark to nothing: running threads raise it anew. The caller has marked the copies
- * as retired. */
-int mc_rt_lower(struct mc_percpu_kind *k);
+/* Lowers the live mark from `live` to nothing: running threads raise it anew. The caller has marked
+ * the copies as retired. -EAGAIN: the mark is not `live`. */
+int mc_rt_lower(struct mc_percpu_kind *k, uint32_t live);
 void mc_rt_fork_child(void);
 void mc_rt_publish(struct mc_shared_header *header);
 void mc_rt_unpublish(struct mc_shared_header *header);
@@ -256,7 +267,7 @@ void mc_rt_unpublish(struct mc_shared_header *header);
 
 struct mc_shared_header {
 	char magic[8];
-	uint32_t abi, mode, copies, unit_size, stride;
+	uint32_t abi, mode, copies, unit_size, stride, units_at; /* in the file */
 	uint32_t live __attribute__((aligned(MC_LINE))); /* atomically raised by every process */
 	uint32_t overflow;
 };

@@ -4,7 +4,7 @@
  *
  * The CPU to node map is read once per process, when the first such chunk is made. Units of
  * neighbouring CPUs on one node get one policy call. A page that two units of different nodes share
- * (strides are no multiple of pages) follows the first.
+ * (strides are no multiple of pages) follows the second, whose first objects are in it.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -72,6 +72,8 @@ static int node_of(unsigned int cpu)
 
 void mc_chunk_place(struct mc_chunk *c)
 {
+	uint64_t page = mc_os_page_size();
+
 	pthread_once(&map.once, read_map);
 	if (!map.node)
 		return;
@@ -83,8 +85,10 @@ void mc_chunk_place(struct mc_chunk *c)
 			;
 		if (node < 0)
 			continue;
-		begin = (c->base + (uint64_t)first * c->stride) & ~(uint64_t)(MC_PAGE - 1);
-		end = (c->base + (uint64_t)(i + 1) * c->stride) & ~(uint64_t)(MC_PAGE - 1);
+		begin = (c->base + (uint64_t)first * c->stride) & ~(page - 1);
+		end = (c->base + (uint64_t)(i + 1) * c->stride) & ~(page - 1);
+		if (begin == end)
+			continue;
 		bits[node / 64] = UINT64_C(1) << (node % 64);
 		/* Placement is a wish: without the call, or on a node that is gone, memory comes
 		 * from where it is. */

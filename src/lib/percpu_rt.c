@@ -328,11 +328,13 @@ void mc_rt_publish(struct mc_shared_header *header)
 	}
 }
 
-int mc_rt_lower(struct mc_percpu_kind *k)
+int mc_rt_lower(struct mc_percpu_kind *k, uint32_t live)
 {
 	if (!rt.fence)
 		return -EOPNOTSUPP;
-	__atomic_store_n(&k->live, 0, __ATOMIC_SEQ_CST);
+	if (!__atomic_compare_exchange_n(&k->live, &live, 0, false, __ATOMIC_SEQ_CST,
+					 __ATOMIC_RELAXED))
+		return -EAGAIN;
 	return mc_os_rseq_fence();
 }
 

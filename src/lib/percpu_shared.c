@@ -2,7 +2,8 @@
 /*
  * percpu_shared.c - pools in shared memory: one chunk over a file that other processes map as well.
  *
- * File: one page of header (struct mc_shared_header), then the units. Copies are indexed by CPU
+ * File: the header (struct mc_shared_header), from 64 KiB on the units: a layout that systems of
+ * every page size can map, since the hole costs nothing. Copies are indexed by CPU
  * number (or by any slot with atomics), so that two processes on one CPU exclude each other by
  * their restartable sequences; mm_cids of two processes would collide. The bookkeeping is private
  * to the creator: attachers can spoil values, nothing else. Each process tells the header its live
@@ -14,25 +15,35 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "lib/percpu_internal.h"
+#include "lib/percpu_numa.h"
 
 static const char MAGIC[8] = "mcpercpu";
-_Static_assert(sizeof(struct mc_shared_header) <= MC_PAGE, "the header is one page");
+_Static_assert(sizeof(struct mc_shared_header) <= MC_PAGE_MAX && MC_CHUNK_HEAD == 2 * MC_PAGE_MAX,
+	       "chunk, header and units start at whole pages of any system");
 
-/* The chunk with the file mapped over its second page and units. */
+/* Where the units start in the file, and how long it is. */
+enum { UNITS_AT = MC_PAGE_MAX };
+
+static off_t file_size(uint32_t copies, uint32_t stride)
+{
+	return UNITS_AT + (off_t)(copies + (uint64_t)1) * stride;
+}
+
+/* The chunk with the file mapped over all but its first 64 KiB. */
 static int map_chunk(struct mc_percpu_pool *pool, int fd, int prot)
 {
-	size_t len, file = MC_PAGE + (pool->copies + (size_t)1) * pool->side[0].stride;
+	size_t len, file = (size_t)file_size(pool->copies, pool->side[0].stride);
 	char *map = mc_chunk_reserve(pool, 0, &len);
 	int err;
 
 	if (!map)
 		return -ENOMEM;
-	if (mmap(map + MC_PAGE, file, prot, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED) {
+	if (mmap(map + MC_PAGE_MAX, file, prot, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED) {
 		err = errno;
 		munmap(map, len);
 		return -err;
 	}
-	pool->shared = (struct mc_shared_header *)(map + MC_PAGE);
+	pool->shared = (struct mc_shared_header *)(map + MC_PAGE_MAX);
 	pool->shared_chunk = mc_chunk_setup(pool, 0, map, len);
 	if (!pool->shared_chunk)
 		pool->shared = NULL;
@@ -66,7 +77,7 @@ struct mc_percpu_pool *mc_percpu_pool_create_shared(const struct mc_percpu_attr 
 	if (!pool)
 		return NULL;
 	if (ftruncate(attr->fd, 0) ||
-	    ftruncate(attr->fd, MC_PAGE + (off_t)(pool->copies + 1) * pool->side[0].stride))
+	    ftruncate(attr->fd, file_size(pool->copies, pool->side[0].stride)))
 		rc = -errno;
 	else
 		rc = map_chunk(pool, attr->fd, PROT_READ | PROT_WRITE);
@@ -75,11 +86,14 @@ struct mc_percpu_pool *mc_percpu_pool_create_shared(const struct mc_percpu_attr 
 		errno = -rc;
 		return NULL;
 	}
+	if (rseq)
+		mc_chunk_place(pool->shared_chunk);
 	pool->shared->abi = MC_PERCPU_ABI;
 	pool->shared->mode = (uint32_t)mode;
 	pool->shared->copies = pool->copies;
 	pool->shared->unit_size = pool->unit_size;
 	pool->shared->stride = pool->side[0].stride;
+	pool->shared->units_at = UNITS_AT;
 	mc_rt_publish(pool->shared);
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 	memcpy(pool->shared->magic, MAGIC, sizeof(MAGIC));
@@ -91,9 +105,9 @@ static int check_header(const struct mc_shared_header *h, off_t size)
 {
 	if (memcmp(h->magic, MAGIC, sizeof(MAGIC)) || h->abi != MC_PERCPU_ABI || !h->unit_size ||
 	    h->unit_size > MC_UNIT_MAX || h->unit_size % MC_PAGE ||
-	    h->stride != h->unit_size + MC_GAP || !h->copies || h->copies > 1u << 20 ||
-	    (h->mode != MC_PERCPU_CPU_ID && h->mode != MC_PERCPU_ATOMICS) ||
-	    size < MC_PAGE + (off_t)(h->copies + 1) * h->stride)
+	    h->stride != h->unit_size + MC_GAP || h->units_at != UNITS_AT || !h->copies ||
+	    h->copies > 1u << 20 || (h->mode != MC_PERCPU_CPU_ID && h->mode != MC_PERCPU_ATOMICS) ||
+	    size < file_size(h->copies, h->stride))
 		return -EPROTO;
 	return 0;
 }

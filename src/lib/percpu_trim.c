@@ -104,10 +104,8 @@ static size_t lower_retired(struct mc_percpu_pool *pool, unsigned int from)
 	return 0;
 }
 
-static void retire_all(struct mc_percpu_kind *k)
+static void retire_all(struct mc_percpu_kind *k, uint32_t live)
 {
-	uint32_t live = __atomic_load_n(&k->live, __ATOMIC_SEQ_CST);
-
 	for (struct mc_percpu_pool *p = mc_registry; p; p = p->next)
 		if (p->kind == k && p->retired < live)
 			__atomic_store_n(&p->retired, live, __ATOMIC_SEQ_CST);
@@ -117,14 +115,17 @@ static void retire_all(struct mc_percpu_kind *k)
 static void lower_live(struct mc_percpu_pool *pool)
 {
 	struct mc_percpu_kind *k = pool->kind;
-	uint32_t live;
+	int rc;
 
-	/* The mark may rise while we look: take note of it until it stands still. */
+	/* The mark may rise at any moment, and what is then written above it must be walked: it is
+	 * lowered only from a value that the pools have noted. */
 	do {
-		live = __atomic_load_n(&k->live, __ATOMIC_SEQ_CST);
-		retire_all(k);
-	} while (live != __atomic_load_n(&k->live, __ATOMIC_SEQ_CST));
-	if (mc_rt_lower(k))
+		uint32_t live = __atomic_load_n(&k->live, __ATOMIC_SEQ_CST);
+
+		retire_all(k, live);
+		rc = mc_rt_lower(k, live);
+	} while (rc == -EAGAIN);
+	if (rc)
 		return;
 	mc_rt_raise(k);
 	pthread_mutex_lock(&pool->lock);

@@ -9,7 +9,7 @@
  * in the program's own section). Then, for each of these addresses, the operation runs again with a
  * breakpoint there: having been stopped inside, the kernel must send the thread to the abort
  * handler, which is seen by its next instruction lying outside. The child compares each result with
- * plain arithmetic. x86-64 only: other architectures are shown by storms (modes.c).
+ * plain arithmetic. arm64 runs it by tools/test-arm64: qemu-user has no ptrace.
  */
 #include <errno.h>
 #include <sched.h>
@@ -20,18 +20,17 @@
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
-#include <sys/user.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <manycore/counter.h>
 #include <manycore/percpu.h>
 #include "skip.h"
-#include "check.h"
+#include "tracer.h"
 
-#if !defined(__x86_64__) || !MC_PERCPU_RSEQ
+#if !MC_PERCPU_RSEQ
 int main(void)
 {
-	printf("SKIP: written for x86-64 without sanitizers that choose atomics\n");
+	printf("SKIP: this build has no restartable sequences\n");
 	return TEST_EXIT_SKIP;
 }
 #else
@@ -194,25 +193,6 @@ static void child(void)
 
 /* ---- the tracer ------------------------------------------------------------------------------ */
 
-static pid_t pid;
-
-static int wait_stop(void)
-{
-	int status;
-
-	CHECK(waitpid(pid, &status, 0) == pid, "waitpid");
-	CHECK(WIFSTOPPED(status), "the child ended: %#x", status);
-	return WSTOPSIG(status);
-}
-
-static uint64_t ip(void)
-{
-	struct user_regs_struct regs;
-
-	CHECK(!ptrace(PTRACE_GETREGS, pid, 0, &regs), "regs");
-	return regs.rip;
-}
-
 static bool inside(uint64_t at)
 {
 	for (const struct descriptor *d = __start___mc_rseq_cs; d < __stop___mc_rseq_cs; d++)
@@ -252,20 +232,12 @@ static unsigned int trace(unsigned int op, uint64_t *at, unsigned int max)
 /* Runs the operation with a stop at one address; was the sequence aborted? */
 static bool inject(unsigned int op, uint64_t at)
 {
-	struct user_regs_struct regs;
-	long word = ptrace(PTRACE_PEEKTEXT, pid, at, 0);
 	bool aborted;
 
 	shared->op = op;
 	shared->done = 0;
-	CHECK(!ptrace(PTRACE_POKETEXT, pid, at, (word & ~0xffl) | 0xcc), "breakpoint");
-	ptrace(PTRACE_CONT, pid, 0, 0);
-	CHECK(wait_stop() == SIGTRAP && ip() == at + 1, "%s: the breakpoint at %#llx was not met",
-	      ops[op].name, (unsigned long long)at);
-	ptrace(PTRACE_POKETEXT, pid, at, word);
-	ptrace(PTRACE_GETREGS, pid, 0, &regs);
-	regs.rip = at;
-	ptrace(PTRACE_SETREGS, pid, 0, &regs);
+	CHECK(run_to(at), "%s: the breakpoint at %#llx was not met", ops[op].name,
+	      (unsigned long long)at);
 	ptrace(PTRACE_SINGLESTEP, pid, 0, 0);
 	CHECK(wait_stop() == SIGTRAP, "step");
 	aborted = !inside(ip());

@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -444,6 +445,63 @@ static void forks(void)
 		pthread_join(noise[i], NULL);
 }
 
+/* ---- processes on one shared pool ------------------------------------------------------------ */
+
+static int attached(int fd, uint64_t offset, unsigned long rounds)
+{
+	struct mc_percpu_pool *pool;
+	uint64_t *h;
+
+	if (mc_percpu_pool_attach(fd, 0, &pool))
+		return 10;
+	h = mc_percpu_at(pool, offset);
+	for (unsigned long n = 0; n < rounds; n++) {
+		uint64_t old = mc_this_cpu_read(h + 1);
+
+		mc_this_cpu_inc(h);
+		while (!mc_this_cpu_try_cmpxchg(h + 1, &old, old + 1))
+			;
+		if (n % 100 == 0)
+			sched_yield();
+	}
+	mc_percpu_pool_destroy(pool);
+	return 0;
+}
+
+/* More writers than CPUs, none of which may lose an update to another, whichever CPU each is on. */
+static void shareds(void)
+{
+	struct mc_percpu_attr attr = {.unit_size = 4096};
+	unsigned long rounds = scaled(400000);
+	struct mc_percpu_pool *pool, *reader;
+	uint64_t *h, offset;
+	pid_t pid[4];
+	int status;
+
+	attr.fd = memfd_create("modes", 0);
+	pool = mc_percpu_pool_create_shared(&attr);
+	CHECK(pool, "shared pool: %s", strerror(errno));
+	h = mc_percpu_pool_alloc(pool, 16, 8);
+	CHECK(h, "no memory");
+	offset = mc_percpu_offset(h);
+	for (unsigned int i = 0; i < 4; i++) {
+		pid[i] = fork();
+		if (!pid[i])
+			_exit(attached(attr.fd, offset, rounds));
+	}
+	for (unsigned long n = 0; n < rounds; n++)
+		mc_this_cpu_inc(h);
+	for (unsigned int i = 0; i < 4; i++)
+		CHECK(waitpid(pid[i], &status, 0) == pid[i] && !status, "writer: %#x", status);
+	CHECK(!mc_percpu_pool_attach(attr.fd, MC_PERCPU_READ_ONLY, &reader), "reader");
+	CHECK(total64(mc_percpu_at(reader, offset)) == 5 * rounds, "%llu of %lu",
+	      (unsigned long long)total64(mc_percpu_at(reader, offset)), 5 * rounds);
+	CHECK(total64((uint64_t *)mc_percpu_at(reader, offset) + 1) == 4 * rounds, "cmpxchg");
+	mc_percpu_pool_destroy(reader);
+	mc_percpu_pool_destroy(pool);
+	close(attr.fd);
+}
+
 #if defined(__SANITIZE_THREAD__)
 #define WATCHED 1
 #elif defined(__has_feature)
@@ -470,6 +528,7 @@ int main(int argc, char **argv)
 	markets();
 	thousands();
 	forks();
+	shareds();
 	for (unsigned int i = 1; i < nr_pools; i++)
 		mc_percpu_pool_destroy(pools[i]);
 	return 0;

@@ -495,6 +495,54 @@ static void test_shared(void **state)
 	close(attr.fd);
 }
 
+/* ---- systems with larger pages --------------------------------------------------------------- */
+
+/* What a chunk maps, protects or gives back by itself is made of whole pages, whatever their size;
+ * tools/test-arm64 runs all of this file on a kernel with pages of 16 KiB. */
+static void test_page_sizes(void **state)
+{
+	static const uint64_t sizes[] = {4096, 16384, 65536};
+	static const size_t units[] = {1, 4096, 20000, 65536, MC_UNIT_MAX};
+	unsigned int seed = 1;
+
+	(void)state;
+	for (unsigned int p = 0; p < 3; p++) {
+		for (int i = 0; i < 100000; i++) {
+			uint64_t from = (uint64_t)rand_r(&seed) << 3,
+				 to = from + ((uint64_t)rand_r(&seed) % (1 << 18) & ~7ull);
+			uint64_t begin = from, end = to;
+			bool some = mc_whole_pages(&begin, &end, sizes[p]);
+
+			/* Exactly the pages that lie wholly inside. */
+			assert_int_equal(some, (from + sizes[p] - 1) / sizes[p] < to / sizes[p]);
+			if (!some)
+				continue;
+			assert_true(begin >= from && begin - from < sizes[p]);
+			assert_true(end <= to && to - end < sizes[p]);
+			assert_int_equal(begin % sizes[p] | end % sizes[p], 0);
+		}
+		for (unsigned int u = 0; u < sizeof(units) / sizeof(*units); u++) {
+			struct mc_percpu_attr attr = {.unit_size = units[u]};
+			struct mc_percpu_pool *pool = mc_percpu_pool_create(&attr);
+			uint64_t h = MC_H_(mc_percpu_pool_alloc(pool, 1, 1));
+			uint64_t far = MC_H_(mc_percpu_pool_alloc(pool, 4096, 4096));
+			const struct mc_chunk *c = mc_chunk_of(h);
+
+			/* The head, the header of shared memory and the units. */
+			assert_int_equal((uintptr_t)c->map % sizes[p], 0);
+			assert_int_equal(c->map_len % sizes[p], 0);
+			assert_int_equal((uintptr_t)(c->map + MC_PAGE_MAX) % sizes[p], 0);
+			assert_int_equal(c->base % sizes[p], 0);
+			assert_ptr_equal(c->pool, pool);
+			assert_true(c->base + (uint64_t)c->units * c->stride <=
+				    (uintptr_t)c->map + c->map_len);
+			assert_ptr_equal(mc_chunk_of(far)->pool, pool);
+			assert_int_equal(MC_HANDLE_ADDRESS_(far) % 4096, 0);
+			mc_percpu_pool_destroy(pool);
+		}
+	}
+}
+
 /* ---- indices that were not foreseen ---------------------------------------------------------- */
 
 /* As if the machine had told too few possible CPUs: every index is past the limit. In a child, for
@@ -571,7 +619,7 @@ int main(void)
 		cmocka_unit_test(test_limits),     cmocka_unit_test(test_depopulate),
 		cmocka_unit_test(test_exhaustion), cmocka_unit_test(test_robust),
 		cmocka_unit_test(test_shared),     cmocka_unit_test(test_past_limit),
-		cmocka_unit_test(test_retired),
+		cmocka_unit_test(test_retired),    cmocka_unit_test(test_page_sizes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
