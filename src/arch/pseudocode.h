@@ -39,9 +39,10 @@
  * All: false means that the index was not live; nothing was done.
  *
  * mc_rseq_counter_add (k, base, told, stride, amount, batch - 1) -> 0, 1 (fold), -1 (slow)
- *	copy; load(r2, r1); r2 += [amount]; r3 = low32(r2) - load32(r1 + [told] - [base]);
- *	store(r2, r1)
+ *	copy; load(r2, r1); r3 = low32(r2 + [amount]) - load32(r1 + [told] - [base]);
+ *	r2 += [amount]; store(r2, r1)
  *	end: 0 if -batch < r3 < batch, else 1
+ *	x86-64: the amount is added to r3 after `end`, to the copy by one instruction, not locked
  * `total` (64 bits) is what was ever added to the copy; `told` is how much of it, modulo 2^32, the
  * shared count knows.
  *
