@@ -22,6 +22,8 @@
  * there is no symbol. */
 #define MC_HELPER_ extern __inline__ __attribute__((gnu_inline, always_inline, artificial))
 #define mc_likely_(x) __builtin_expect(!!(x), 1)
+/* Out of the way altogether, not merely behind. */
+#define mc_never_(x) __builtin_expect_with_probability(!!(x), 0, 1.0)
 
 MC_BEGIN_DECLS
 
@@ -83,6 +85,10 @@ MC_HELPER_ unsigned int mc_lowest_(uint64_t w, unsigned int none)
 {
 	return w ? (unsigned int)__builtin_ctzll(w) : none;
 }
+
+MC_END_DECLS
+#include "short.h"
+MC_BEGIN_DECLS
 
 /* ---- one CPU: masks that may be changed have all their words behind the head
  * --------------------------------------- */
@@ -168,7 +174,7 @@ MC_INLINE_ void mc_cpumask_zero(struct mc_cpumask *mask)
 	if (mc_narrow_(mask))
 		mask->bits[0] = 0;
 	else
-		mc_cpumask_zero_wide_(mask);
+		__builtin_memset(mask->bits, 0, (mask->nbits + 63) / 64 * sizeof(uint64_t));
 }
 
 MC_INLINE_ void mc_cpumask_setall(struct mc_cpumask *mask)
@@ -183,6 +189,8 @@ MC_INLINE_ void mc_cpumask_copy(struct mc_cpumask *dst, const struct mc_cpumask 
 {
 	if (mc_narrow_(dst))
 		dst->bits[0] = src->bits[0] & dst->tail;
+	else if (mc_likely_(dst->nbits == src->nbits))
+		__builtin_memmove(dst->bits, src->word, (dst->nbits + 63) / 64 * sizeof(uint64_t));
 	else
 		mc_cpumask_copy_wide_(dst, src);
 }
@@ -191,13 +199,16 @@ MC_INLINE_ bool mc_cpumask_and(MC_DST_AB_)
 {
 	if (mc_narrow_(dst))
 		return (dst->bits[0] = a->bits[0] & b->bits[0] & dst->tail) != 0;
-	return mc_cpumask_and_wide_(dst, a, b);
+	return mc_is_short_(dst, a, b) ? mc_short_and_(dst, a, b)
+				       : mc_cpumask_and_wide_(dst, a, b);
 }
 
 MC_INLINE_ void mc_cpumask_or(MC_DST_AB_)
 {
 	if (mc_narrow_(dst))
 		dst->bits[0] = (a->bits[0] | b->bits[0]) & dst->tail;
+	else if (mc_is_short_(dst, a, b))
+		(void)mc_short_or_(dst, a, b);
 	else
 		mc_cpumask_or_wide_(dst, a, b);
 }
@@ -206,6 +217,8 @@ MC_INLINE_ void mc_cpumask_xor(MC_DST_AB_)
 {
 	if (mc_narrow_(dst))
 		dst->bits[0] = (a->bits[0] ^ b->bits[0]) & dst->tail;
+	else if (mc_is_short_(dst, a, b))
+		(void)mc_short_xor_(dst, a, b);
 	else
 		mc_cpumask_xor_wide_(dst, a, b);
 }
@@ -214,7 +227,8 @@ MC_INLINE_ bool mc_cpumask_andnot(MC_DST_AB_)
 {
 	if (mc_narrow_(dst))
 		return (dst->bits[0] = a->bits[0] & ~b->bits[0] & dst->tail) != 0;
-	return mc_cpumask_andnot_wide_(dst, a, b);
+	return mc_is_short_(dst, a, b) ? mc_short_andnot_(dst, a, b)
+				       : mc_cpumask_andnot_wide_(dst, a, b);
 }
 
 MC_INLINE_ void mc_cpumask_not(struct mc_cpumask *dst, const struct mc_cpumask *src)

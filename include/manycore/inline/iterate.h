@@ -55,7 +55,7 @@ struct mc_cpu_iter_ {
 	{                                                                         \
 		uint64_t w = it->w & (it->w - 1), now = FETCH;                    \
                                                                                   \
-		if (__builtin_expect(now != it->seen, 0)) {                       \
+		if (mc_never_(now != it->seen)) {                                 \
 			/* Keeps this a branch: a select would join the chain. */ \
 			__atomic_signal_fence(__ATOMIC_ACQUIRE);                  \
 			it->seen = now;                                           \
