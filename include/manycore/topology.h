@@ -22,8 +22,8 @@ struct mc_topology;
 /* ---- sources --------------------------------------------------------------------------------- */
 
 /* The machine this runs on, read from /sys and /proc (inside `manycore run`: the emulated one).
- * About 10 ms per 100 CPUs. Returns 0 or -errno; *topo is owned by the caller: mc_topology_put().
- */
+ * Reads ten small files a CPU, and some a cache: 0.2 ms a CPU, inside `manycore run` 1.5 ms.
+ * Returns 0 or -errno; *topo is owned by the caller: mc_topology_put(). */
 MC_API int mc_topology_live(struct mc_topology **topo, struct mc_error *error);
 
 /* A recording: a directory or a tar (any compression libarchive knows) with `sys/` and `proc/` at

@@ -266,7 +266,7 @@ static const char *const recordings[] = {
 	"arm64-612-64-4n",    "arm64-612-8-2n",      "arm64-612own-fake4", "x86-61-4of160",
 	"x86-612-2n16",       "x86-612-64",          "x86-612-fake2G",     "x86-612-fake4",
 	"x86-612-fake4-dist", "x86-612-fake8-2phys", "x86-612-memonly",    "x86-612-numaoff",
-	"x86-612-offline",    "x86-612-single",
+	"x86-612-offline",    "x86-612-own4n-hmat",  "x86-612-single",
 };
 
 /* The lists of the sources' own files, as text. */
@@ -343,6 +343,10 @@ static void test_recorded_facts(void **state)
 	t = load("x86-612-memonly");
 	assert_int_equal(mc_topology_fallback(t, 1, order, 8), 3);
 	assert_memory_equal(order, ((unsigned int[]){ 1, 0, 2 }), 3 * sizeof(*order));
+	mc_topology_put(t);
+	t = load("x86-612-own4n-hmat"); /* distances 10 16 32 17 from node 0 */
+	assert_int_equal(mc_topology_fallback(t, 0, order, 8), 4);
+	assert_memory_equal(order, ((unsigned int[]){ 0, 1, 3, 2 }), 4 * sizeof(*order));
 	mc_topology_put(t);
 	t = load("x86-612-fake4-dist");
 	assert_int_equal(mc_topology_fallback(t, 3, order, 8), 4);
