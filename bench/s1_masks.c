@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
 /*
  * s1_masks.c - the comparison of the arm64 work on cpumasks off the stack (256 -> 512 CPUs), for a
- * program: one small scheduler built three times, with masks fixed at 256 bits, fixed at 512 bits
- * (both on the stack and in the data), and with manycore's masks of this machine's size.
- *
- * Built once for each kind (KIND = 256, 512 or 0 for ours); bench/run-s1 runs the three interleaved
- * and prints the table. The work: runnable tasks, each with an affinity; pick a CPU for each by the
- * steps a scheduler takes: allowed = affinity AND online; an idle one of those, the last one's
- * neighbour first; else the least loaded.
+ * program: one small scheduler built four times. All do the same mask operations, manycore's; what
+ * differs is where a mask lives and how large it is:
+ *   KIND 256, 512: of that many bits, on the stack and in the data, as a kernel without OFFSTACK
+ *   KIND 0:        of this machine's size, each temporary one allocated and freed, as with OFFSTACK
+ *   KIND 1:        of this machine's size, MC_CPUMASK_VAR for the temporary ones
+ * bench/run-s1 runs them interleaved and prints the table. The work: runnable tasks, each with an
+ * affinity; pick a CPU for each by the steps a scheduler takes: allowed = affinity AND online; an
+ * idle one of those, the last one's neighbour first; else the least loaded.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -16,58 +17,47 @@
 #include <time.h>
 #include <manycore/cpumask.h>
 
-#if KIND
-enum { WORDS = KIND / 64 };
-typedef struct {
-	uint64_t w[WORDS];
-} mask_t;
-typedef mask_t mask_var_t[1];
-#define SCOPE_MASK(name) mask_var_t name = {0}
-#define GOOD(name) true
-#define EACH(cpu, mask) \
-	for (unsigned int cpu = next(mask, 0); cpu < (unsigned int)KIND; cpu = next(mask, cpu + 1))
-
-static void set(mask_t *m, unsigned int cpu)
-{
-	m->w[cpu / 64] |= UINT64_C(1) << cpu % 64;
-}
-static void clear(mask_t *m, unsigned int cpu)
-{
-	m->w[cpu / 64] &= ~(UINT64_C(1) << cpu % 64);
-}
-static bool and (mask_t * d, const mask_t *a, const mask_t *b)
-{
-	uint64_t any = 0;
-
-	for (int i = 0; i < WORDS; i++)
-		any |= d->w[i] = a->w[i] & b->w[i];
-	return any;
-}
-static unsigned int next(const mask_t *m, unsigned int from)
-{
-	for (unsigned int i = from / 64; i < WORDS; i++) {
-		uint64_t w = m->w[i] & (i == from / 64 ? ~UINT64_C(0) << from % 64 : ~UINT64_C(0));
-
-		if (w)
-			return i * 64 + (unsigned int)__builtin_ctzll(w);
-	}
-	return KIND;
-}
-#else
 typedef struct mc_cpumask mask_t;
-typedef struct mc_cpumask *mask_var_t;
-#define SCOPE_MASK(name) MC_CPUMASK_VAR(name)
-#define GOOD(name) ((name) != NULL)
-#define EACH(cpu, mask)   \
-	unsigned int cpu; \
-	mc_for_each_cpu (cpu, mask)
-#define set mc_cpumask_set
-#define clear mc_cpumask_clear
-#define and mc_cpumask_and
-static unsigned int next(const mask_t *m, unsigned int from)
+
+#if KIND > 1
+/* A mask of KIND bits: its head, then its words. */
+typedef union {
+	mask_t mask;
+	uint64_t room[sizeof(mask_t) / sizeof(uint64_t) + KIND / 64];
+} mask_var_t[1];
+#define AT(var) (&(var)->mask)
+
+/* Inline and of constant size, so that it costs what a declaration of such a mask costs. */
+static inline mask_t *fixed(mask_t *mask)
 {
-	return mc_cpumask_next((int)from - 1, m);
+	mask->nbits = KIND;
+	mask->flags = 0;
+	mask->tail = ~UINT64_C(0);
+	mask->word = mask->bits;
+	memset(mask->bits, 0, KIND / 8);
+	return mask;
 }
+static bool make(mask_t *mask)
+{
+	return fixed(mask) != NULL;
+}
+#define MAKE(var) make(AT(var))
+#define SCOPE_MASK(name)      \
+	mask_var_t name##_at; \
+	mask_t *const name = fixed(AT(name##_at))
+#else
+typedef mask_t *mask_var_t;
+#define AT(var) (var)
+#define MAKE(var) (((var) = mc_cpumask_alloc()) != NULL)
+#if KIND == 0
+static void drop(mask_t **mask)
+{
+	mc_cpumask_free(*mask);
+}
+#define SCOPE_MASK(name) __attribute__((cleanup(drop))) mask_t *name = mc_cpumask_alloc()
+#else
+#define SCOPE_MASK(name) MC_CPUMASK_VAR(name)
+#endif
 #endif
 
 enum { TASKS = 256, ROUNDS = 400 };
@@ -91,14 +81,14 @@ static void touch_stack(void)
 /* Deepest in the chain, so that the frames above it count. */
 __attribute__((noinline)) static unsigned int least_loaded(const mask_t *allowed)
 {
-	unsigned int best = UINT32_MAX, which = 0;
+	unsigned int best = UINT32_MAX, which = 0, cpu;
 
 	touch_stack();
-	EACH(cpu, allowed)
-	if (load[cpu] < best) {
-		best = load[cpu];
-		which = cpu;
-	}
+	mc_for_each_cpu (cpu, allowed)
+		if (load[cpu] < best) {
+			best = load[cpu];
+			which = cpu;
+		}
 	return which;
 }
 
@@ -109,13 +99,13 @@ __attribute__((noinline)) static unsigned int pick(struct task *t)
 	unsigned int cpu;
 
 	touch_stack();
-	if (!GOOD(allowed) || !GOOD(candidates))
+	if (!allowed || !candidates)
 		return 0;
-	if (!and(allowed, t->affinity, online))
+	if (!mc_cpumask_and(allowed, AT(t->affinity), AT(online)))
 		return 0;
-	if (and(candidates, allowed, idle)) {
-		cpu = next(candidates, t->last);
-		return cpu < nr_cpus ? cpu : next(candidates, 0);
+	if (mc_cpumask_and(candidates, allowed, AT(idle))) {
+		cpu = mc_cpumask_next((int)t->last - 1, candidates);
+		return cpu < nr_cpus ? cpu : mc_cpumask_first(candidates);
 	}
 	return least_loaded(allowed);
 }
@@ -129,34 +119,30 @@ __attribute__((noinline)) static void schedule(void)
 		load[tasks[i].last]--;
 		load[cpu]++;
 		if (load[tasks[i].last] == 0)
-			set(idle, tasks[i].last);
-		clear(idle, cpu);
+			mc_cpumask_set(AT(idle), tasks[i].last);
+		mc_cpumask_clear(AT(idle), cpu);
 		tasks[i].last = cpu;
 	}
 }
 
 static bool set_up(unsigned int cpus)
 {
-#if !KIND
-	online = mc_cpumask_alloc();
-	idle = mc_cpumask_alloc();
-	if (!online || !idle)
+	if (!MAKE(online) || !MAKE(idle))
 		return false;
 	for (unsigned int i = 0; i < TASKS; i++)
-		if (!(tasks[i].affinity = mc_cpumask_alloc()))
+		if (!MAKE(tasks[i].affinity))
 			return false;
-#endif
 	load = calloc(cpus + 1, sizeof(*load));
 	if (!load)
 		return false;
 	for (unsigned int cpu = 0; cpu < cpus; cpu++) {
-		set(online, cpu);
-		set(idle, cpu);
+		mc_cpumask_set(AT(online), cpu);
+		mc_cpumask_set(AT(idle), cpu);
 	}
 	for (unsigned int i = 0; i < TASKS; i++) {
 		for (unsigned int cpu = 0; cpu < cpus; cpu++)
 			if (i % 4 == 0 || (cpu + i) % 3)
-				set(tasks[i].affinity, cpu);
+				mc_cpumask_set(AT(tasks[i].affinity), cpu);
 		tasks[i].last = i % cpus;
 		load[tasks[i].last]++;
 	}
@@ -169,10 +155,10 @@ int main(void)
 {
 	unsigned int cpus = nr_cpus = mc_nr_cpu_ids();
 	struct timespec a, b;
-	size_t masks = (TASKS + 2) * (KIND ? sizeof(mask_var_t) : mc_cpumask_size());
+	size_t masks = (TASKS + 2) * (KIND > 1 ? sizeof(mask_var_t) : mc_cpumask_size());
 	double ns;
 
-	if (KIND && cpus > KIND) {
+	if (KIND > 1 && cpus > KIND) {
 		printf("refused: %u CPUs do not fit %d bits\n", cpus, KIND);
 		return 0;
 	}
@@ -186,6 +172,6 @@ int main(void)
 	clock_gettime(CLOCK_MONOTONIC, &b);
 	ns = (double)(b.tv_sec - a.tv_sec) * 1e9 + (double)(b.tv_nsec - a.tv_nsec);
 	printf("%.1f %zu %zu %zu\n", ns / ROUNDS / TASKS, stack_high - stack_low, masks,
-	       masks + sizeof(tasks) - (KIND ? sizeof(mask_var_t) * TASKS : 0));
+	       masks + sizeof(tasks) - (KIND > 1 ? sizeof(mask_var_t) * TASKS : 0));
 	return 0;
 }
