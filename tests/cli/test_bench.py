@@ -31,6 +31,9 @@ class Bench(mctest.TestCase):
                 doc = json.loads(r.out)
                 self.assertEqual(doc["bench"], name)
                 self.assertGreater(doc["machine"]["cpus"], 0)
+                if name == "interleave" and not doc["cases"]:
+                    self.assertTrue(doc["notes"])       # one node, and no right to read frame numbers
+                    continue
                 self.assertTrue(doc["cases"])
                 names = [c["name"] for c in doc["cases"]]
                 self.assertEqual(len(names), len(set(names)))

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """`manycore populate`: what ends up in memory (mincore's word, through fincore), how it resumes, what stops it, and Ctrl-C."""
-import json, os, re, signal, subprocess, sys, tempfile, time
+import json, os, re, shutil, signal, subprocess, sys, tempfile, time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 import mctest
 from mctest import MANYCORE, execute, manycore
@@ -53,7 +53,11 @@ class Populate(mctest.TestCase):
 
     def test_warms_page_cache(self):
         mctest.need("fincore")
-        path = os.path.join(self.dir, "data")
+        # Not where /tmp is a tmpfs: that has no page cache to warm, its files are filled.
+        folder = tempfile.mkdtemp(prefix="manycore-test-", dir="/var/tmp")
+        self.addCleanup(shutil.rmtree, folder)
+        os.chmod(folder, 0o755)
+        path = os.path.join(folder, "data")
         with open(path, "wb") as f:
             f.write(os.urandom(MIB) * 24)
             f.flush()
