@@ -243,6 +243,10 @@ static void only(struct mc_cpumask *mask, unsigned int a, unsigned int b)
 	unsigned int n = (mask->nbits + 63) / 64, i = 0;
 	uint64_t low = ~UINT64_C(0) << a % 64, high = ~UINT64_C(0) >> (63 - b % 64);
 
+	if (n == 1) {
+		mask->bits[0] = low & high;
+		return;
+	}
 	for (; i < a / 64; i++) {
 		__atomic_signal_fence(__ATOMIC_ACQ_REL);
 		mask->bits[i] = 0;
