@@ -100,7 +100,8 @@ static void test_shapes(void **state)
 		struct mc_topology *topo = machine(s);
 
 		for (unsigned int node = 0; node < MAX_NODES && s->node[node]; node++) {
-			unsigned int order[MAX_NODES] = { 0 }, n = mc_topology_fallback(topo, node, order, MAX_NODES);
+			unsigned int order[MAX_NODES] = { 0 };
+			unsigned int n = mc_topology_fallback(topo, node, order, MAX_NODES);
 			char text[64] = "";
 
 			for (unsigned int k = 0; k < n && k < MAX_NODES; k++)

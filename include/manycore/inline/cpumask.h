@@ -28,11 +28,6 @@
 MC_BEGIN_DECLS
 
 enum { MC_MASK_HEAP_ = 1, MC_MASK_SHIFTED_ = 2, MC_MASK_CONST_ = 4 };
-enum { MC_STACK_BITS_ = 1024 };
-union mc_cpumask_stack_ {
-	struct mc_cpumask mask;
-	uint64_t room[3 + MC_STACK_BITS_ / 64];
-};
 
 #define MC_DST_AB_ struct mc_cpumask *dst, const struct mc_cpumask *a, const struct mc_cpumask *b
 #define MC_AB_ const struct mc_cpumask *a, const struct mc_cpumask *b
@@ -289,32 +284,10 @@ MC_INLINE_ unsigned int mc_cpumask_weight_andnot(MC_AB_)
 	return mc_cpumask_weight_andnot_wide_(a, b);
 }
 
-/* ---- MC_CPUMASK_VAR -------------------------------------------------------------------------- */
-
-MC_HELPER_ struct mc_cpumask *mc_cpumask_var_init_(union mc_cpumask_stack_ *stack,
-						   unsigned int nbits)
-{
-	if (mc_likely_(nbits - 1 < 64)) {
-		stack->mask.nbits = nbits;
-		stack->mask.flags = 0;
-		stack->mask.tail = ~UINT64_C(0) >> (64 - nbits);
-		stack->mask.word = stack->mask.bits;
-		stack->mask.bits[0] = 0;
-		return &stack->mask;
-	}
-	return nbits <= MC_STACK_BITS_ ? mc_cpumask_init(stack, nbits)
-				       : mc_cpumask_alloc_bits(nbits);
-}
-
-MC_HELPER_ void mc_cpumask_var_free_(struct mc_cpumask *const *mask)
-{
-	if (*mask && ((*mask)->flags & MC_MASK_HEAP_))
-		mc_cpumask_free(*mask);
-}
-
 MC_END_DECLS
 
 #include "search.h"
 #include "iterate.h"
+#include "var.h"
 
 #endif /* MANYCORE_INLINE_CPUMASK_H */
