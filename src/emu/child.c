@@ -64,7 +64,8 @@ void emu_child(struct emu *emu, const struct emu_start *start, int sock)
 	close(listener);
 	if (emu_msg_recv(sock, &msg, &fd) <= 0 || msg.kind != EMU_MSG_GO)
 		_exit(125);
-	setrlimit(RLIMIT_NOFILE, &start->files);
+	for (int i = 0; i < EMU_LIMITS; i++)
+		setrlimit((__rlimit_resource_t)emu_limits[i], &start->limits[i]);
 	sigprocmask(SIG_SETMASK, &start->mask, NULL);
 	execvp(start->argv[0], start->argv);
 	if (errno == ENOENT || errno == ENOTDIR)

@@ -8,6 +8,7 @@
  * Run by the child, just before its exec.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <seccomp.h>
@@ -91,18 +92,18 @@ static int add_rules(struct emu *emu, scmp_filter_ctx ctx)
 	return 0;
 }
 
-/* The program as bytes; *len in bytes. NULL with errno. */
+/* The program as bytes; *len in bytes. NULL with errno. Through a pipe, which holds the longest one
+ * (4096 instructions): a file could be too long for the caller's limits. */
 static struct sock_filter *make_program(struct emu *emu, size_t *len)
 {
+	const size_t room = BPF_MAXINSNS * sizeof(struct sock_filter);
 	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ALLOW);
-	struct sock_filter *prog = NULL;
-	struct stat st;
-	int fd = -1, rc;
+	struct sock_filter *prog = malloc(room);
+	int ends[2] = {-1, -1}, rc = -ENOMEM;
+	ssize_t n;
 
-	if (!ctx) {
-		errno = ENOMEM;
-		return NULL;
-	}
+	if (!ctx || !prog)
+		goto out;
 	/* Programs of another word size run unanswered: they see the host (limits.md), or, where
 	 * that is not wanted, nothing at all. */
 	(void)seccomp_attr_set(ctx, SCMP_FLTATR_ACT_BADARCH,
@@ -110,21 +111,18 @@ static struct sock_filter *make_program(struct emu *emu, size_t *len)
 	rc = add_rules(emu, ctx);
 	if (rc < 0)
 		goto out;
-	fd = memfd_create("filter", MFD_CLOEXEC);
-	rc = fd < 0 ? -errno : seccomp_export_bpf(ctx, fd);
+	rc = pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0 ? -errno : seccomp_export_bpf(ctx, ends[1]);
 	if (rc < 0)
 		goto out;
-	if (fstat(fd, &st) < 0 || !(prog = malloc((size_t)st.st_size))) {
-		rc = -errno;
-		goto out;
-	}
-	if (pread(fd, prog, (size_t)st.st_size, 0) != st.st_size)
-		rc = -EIO;
-	*len = (size_t)st.st_size;
+	n = read(ends[0], prog, room);
+	rc = n < 0 ? -errno : 0;
+	*len = n > 0 ? (size_t)n : 0;
 out:
-	if (fd >= 0)
-		close(fd);
-	seccomp_release(ctx);
+	for (int i = 0; i < 2; i++)
+		if (ends[i] >= 0)
+			close(ends[i]);
+	if (ctx)
+		seccomp_release(ctx);
 	if (rc < 0) {
 		free(prog);
 		errno = -rc;
@@ -168,6 +166,7 @@ int emu_filter_load(struct emu *emu, const char **step)
 	int fd = -1;
 
 	*step = "making the seccomp filter";
+	len = 0;
 	prog.filter = make_program(emu, &len);
 	if (!prog.filter)
 		return -errno;

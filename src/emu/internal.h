@@ -89,13 +89,17 @@ int emu_msg_send(int sock, const struct emu_msg *msg, int fd);
 /* 1, 0 at the other end's end, -errno. *fd -1 when none came along. */
 int emu_msg_recv(int sock, struct emu_msg *msg, int *fd);
 
+/* Limits that are the command's and must not hit the supervisor. */
+enum { EMU_LIMITS = 5 };
+extern const int emu_limits[EMU_LIMITS];
+
 /* waiter.c, supervisor.c, child.c: the three roles. */
 struct emu_start {
 	char **argv;
 	sigset_t mask;          /* the caller's signal mask, for the command */
 	pid_t group;            /* the job's process group */
 	pid_t guard;            /* the supervisor's parent */
-	struct rlimit files;    /* the caller's limit of descriptors, for the command */
+	struct rlimit limits[EMU_LIMITS]; /* the caller's, for the command: emu_limits[] */
 };
 int emu_waiter(pid_t guard, int sock, const char *tree_path);
 _Noreturn void emu_supervisor(struct emu *emu, const struct emu_start *start, int sock);

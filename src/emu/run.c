@@ -104,17 +104,36 @@ static void name_tree(struct emu *emu)
 		 getpid(), (unsigned long long)salt);
 }
 
-/* A descriptor is held for each process of the tree; the command gets the caller's limit back. */
-static void raise_limits(void)
-{
-	struct rlimit files, more = {1 << 16, 1 << 16};
+const int emu_limits[EMU_LIMITS] = {RLIMIT_NOFILE, RLIMIT_FSIZE, RLIMIT_AS, RLIMIT_DATA,
+				    RLIMIT_CPU};
 
-	if (getrlimit(RLIMIT_NOFILE, &files) < 0)
-		return;
-	if (files.rlim_max < more.rlim_max && !setrlimit(RLIMIT_NOFILE, &more))
-		return; /* root may */
-	files.rlim_cur = files.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &files);
+/* What bounds the command must not hit guard and supervisor: a descriptor is held for each process
+ * of the tree, its CPU time, files and memory are not the command's. The command gets the caller's
+ * limits back. Root raises them all, others as far as they may. */
+static void raise_limits(const struct rlimit *limits)
+{
+	for (int i = 0; i < EMU_LIMITS; i++) {
+		struct rlimit now = limits[i], more = {RLIM_INFINITY, RLIM_INFINITY};
+
+		if (emu_limits[i] == RLIMIT_NOFILE)
+			more = (struct rlimit){1 << 16, 1 << 16};
+		if (now.rlim_max < more.rlim_max &&
+		    !setrlimit((__rlimit_resource_t)emu_limits[i], &more))
+			continue;
+		now.rlim_cur = now.rlim_max;
+		setrlimit((__rlimit_resource_t)emu_limits[i], &now);
+	}
+}
+
+/* The machine's files are written by the supervisor. */
+static bool too_small(const struct rlimit *limits)
+{
+	if (!geteuid() || limits[1].rlim_max >= 4 << 20)
+		return false;
+	fputs("manycore run: writing the rendered machine: the limit of file sizes is below 4 MiB; "
+	      "raise it (ulimit -Hf unlimited)\n",
+	      stderr);
+	return true;
 }
 
 /*
@@ -126,16 +145,23 @@ static void raise_limits(void)
 static _Noreturn void guard(struct emu *emu, struct emu_start *start, int sock)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	struct emu_msg msg = {.kind = EMU_MSG_FAIL, .status = 125};
 	pid_t pid;
 
 	setpgid(0, 0);
-	raise_limits();
+	raise_limits(start->limits);
 	prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 	start->guard = getpid();
 	pid = fork();
 	if (!pid) {
 		close(null);
 		emu_supervisor(emu, start, sock);
+	}
+	if (pid < 0) {
+		snprintf(msg.text, sizeof(msg.text),
+			 "starting the supervisor: fork: %s; raise the limit of processes (ulimit -u)",
+			 strerror(errno));
+		emu_msg_send(sock, &msg, -1);
 	}
 	for (int fd = 0; fd < 3; fd++)
 		dup2(null, fd);
@@ -178,6 +204,10 @@ int emu_run(const struct emu_options *options, char **argv)
 		      stderr);
 		return 125;
 	}
+	for (int i = 0; i < EMU_LIMITS; i++)
+		getrlimit((__rlimit_resource_t)emu_limits[i], &start.limits[i]);
+	if (too_small(start.limits))
+		return 125;
 	emu->opt = options;
 	emu->in_userns = geteuid() != 0;
 	name_tree(emu);
@@ -191,9 +221,10 @@ int emu_run(const struct emu_options *options, char **argv)
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, &start.mask);
 	prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-	getrlimit(RLIMIT_NOFILE, &start.files);
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0 || (pid = fork()) < 0) {
-		fprintf(stderr, "manycore run: starting the supervisor: %s\n", strerror(errno));
+		fprintf(stderr, "manycore run: starting the supervisor: %s; raise the limit of processes (ulimit "
+				"-u)\n",
+			strerror(errno));
 		return 125;
 	}
 	if (!pid) {

@@ -62,7 +62,8 @@ static bool start_child(struct emu *emu, const struct emu_start *start, int *soc
 		give_up(emu, "starting the command: socketpair: %s", strerror(errno));
 	emu->first = fork();
 	if (emu->first < 0)
-		give_up(emu, "starting the command: fork: %s", strerror(errno));
+		give_up(emu, "starting the command: fork: %s; raise the limit of processes (ulimit -u)",
+			strerror(errno));
 	if (!emu->first) {
 		close(pair[0]);
 		emu_child(emu, start, pair[1]);
@@ -331,7 +332,10 @@ void emu_supervisor(struct emu *emu, const struct emu_start *start, int sock)
 	if (emu->opt->nr_policy && emu_policy_start && emu_policy_start(emu, task, &error) < 0)
 		give_up(emu, "%s", error.text);
 	if (emu_notify_start(emu) < 0 || pthread_create(&thread, NULL, refresher, emu))
-		give_up(emu, "starting the command: threads: %s", strerror(errno));
+		give_up(emu,
+			"starting the command: threads: %s; raise the limits of processes (ulimit -u) "
+			"and memory (ulimit -v)",
+			strerror(errno));
 	msg.status = emu->first;
 	emu_msg_send(sock, &msg, -1);
 	msg.kind = EMU_MSG_GO;
