@@ -74,6 +74,7 @@ bool emu_has_child(pid_t tgid, pid_t tid, pid_t child)
 
 int emu_clone_note(struct emu_call *call, uint64_t flags, uint64_t parent_tid, uint64_t stack)
 {
+	struct emu_process *process = call->task->process;
 	struct emu_clone *c;
 
 	(void)stack;
@@ -84,8 +85,10 @@ int emu_clone_note(struct emu_call *call, uint64_t flags, uint64_t parent_tid, u
 		return -1;
 	c->creator = call->caller;
 	c->word = flags & CLONE_PARENT_SETTID ? parent_tid : 0;
-	c->next = call->task->process->clones;
-	call->task->process->clones = c;
+	c->next = process->clones;
+	process->clones = c;
+	atomic_store_explicit(&call->emu->cloners[(unsigned int)process->tgid % EMU_CLONERS],
+			      process->tgid, memory_order_relaxed);
 	return 0;
 }
 

@@ -17,6 +17,7 @@
 #include "emu/emu.h"
 
 #define EMU_HASH 4096
+#define EMU_CLONERS 8
 
 struct emu_dir; /* view/tree.c */
 struct emu_file; /* procfiles.c */
@@ -53,6 +54,7 @@ struct emu {
 	pthread_mutex_t table_lock;
 	struct emu_task *task_hash[EMU_HASH];
 	struct emu_process *process_hash[EMU_HASH];
+	_Atomic pid_t cloners[EMU_CLONERS]; /* processes that made threads lately */
 
 	int tree;               /* root folder of the rendered tree, -1: none yet */
 	char tree_path[96];     /* where the calls view has it */
@@ -129,6 +131,11 @@ struct emu_task *emu_task_get(struct emu *emu, pid_t tid);
 void emu_process_put(struct emu *emu, struct emu_process *process);
 struct emu_task *emu_task_first(struct emu *emu, pid_t pid);
 void emu_task_exit(struct emu *emu, struct emu_task *task);
+/* Would all tasks of the (locked) process hand on the same? */
+bool emu_tasks_alike(const struct emu_process *process);
+/* The end of a thread that never made another notified call, in a process whose tasks are all
+ * alike: nothing is to be kept of it. False: it must be adopted, to end as others do. */
+bool emu_thread_unseen_exit(struct emu *emu, pid_t tid);
 void emu_process_exec(struct emu *emu, struct emu_task *task);
 void emu_process_gone(struct emu *emu, pid_t tgid);
 /* Finds the ends of processes for which no descriptor could be held. */

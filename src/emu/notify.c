@@ -233,7 +233,7 @@ static int64_t handle(struct emu_call *call)
 
 	if (call->foreign)
 		return emu_refuse(call, EMU_REFUSED_WORD_SIZE, ENOSYS);
-	if (!line)
+	if (!line || (call->nr == SYS_exit && emu_thread_unseen_exit(emu, call->caller)))
 		return EMU_CONTINUE;
 	if (atomic_load_explicit(&emu->nr_plugs, memory_order_relaxed))
 		emu_plug_drain(emu);

@@ -202,6 +202,67 @@ static void inherit(void)
 	CHECK(read(ends[0], &at, sizeof(at)) == sizeof(at) && at == 77, "an orphan: %u", at);
 }
 
+static int ends_of_silent[2];
+
+/* A thread that does nothing the emulator sees, but for its end; its child asks much later. */
+static void *silent(void *arg)
+{
+	unsigned int bits;
+
+	if (fork())
+		return arg;
+	usleep(50000);
+	memset(mask, 0, sizeof(mask));
+	bits = get(0, 24) == 24 ? count(24) : 0;
+	_exit(write(ends_of_silent[1], &bits, sizeof(bits)) != sizeof(bits));
+}
+
+static void *silent_end(void *arg)
+{
+	return arg;
+}
+
+static int released;
+
+static void *late(void *to)
+{
+	while (!__atomic_load_n(&released, __ATOMIC_ACQUIRE))
+		usleep(1000);
+	return report(to);
+}
+
+/* Threads that the emulator did not see before somebody's mask changed. The first part is of a
+ * process whose tasks have never set one. */
+static void unseen(void)
+{
+	unsigned int at = 0;
+	pthread_t t;
+
+	if (pipe(ends_of_silent))
+		return;
+	for (int i = 0; i < 200; i++)
+		CHECK(!pthread_create(&t, NULL, i ? silent_end : silent, NULL) &&
+			      !pthread_join(t, NULL),
+		      "no thread");
+	only(44);
+	set(0, 24);
+	CHECK(read(ends_of_silent[0], &at, sizeof(at)) == sizeof(at) && at == 160,
+	      "the child of a thread that is gone: %u CPUs", at);
+	wait(NULL);
+	CHECK(!pthread_create(&t, NULL, silent, NULL) && !pthread_join(t, NULL), "no thread");
+	only(45);
+	set(0, 24);
+	CHECK(read(ends_of_silent[0], &at, sizeof(at)) == sizeof(at) && at == 1,
+	      "the child of a pinned thread that is gone: %u CPUs", at);
+	wait(NULL);
+	CHECK(!pthread_create(&t, NULL, late, &at), "no thread");
+	only(46);
+	set(0, 24);
+	__atomic_store_n(&released, 1, __ATOMIC_RELEASE);
+	pthread_join(t, NULL);
+	CHECK(at == 45, "a thread whose creator moved before it asked: %u", at);
+}
+
 static volatile sig_atomic_t ticks;
 
 static void tick(int sig)
@@ -279,6 +340,7 @@ int main(int argc, char **argv)
 	} all[] = {
 		{ "affinity", affinity }, { "getcpu", getcpu_ways }, { "inherit", inherit },
 		{ "storm", storm },       { "threads", threads },    { "memory", memory },
+		{ "unseen", unseen },
 	};
 
 	for (int a = 1; a < argc; a++)

@@ -139,11 +139,13 @@ class Common:
 
     def test_probe(self):
         self.probe("affinity", "getcpu", "inherit", "storm", "threads", "memory")
+        self.probe("unseen")
 
     def test_probe_static(self):
         if not os.path.exists(os.path.join(HERE, "probe_static")):
             mctest.skip("static-libc", "no static libc to link with")
         self.probe("affinity", "getcpu", "inherit", "memory", kind="probe_static")
+        self.probe("unseen", kind="probe_static")
 
     def test_files(self):
         r = self.run_it(*MACHINE, "--", PYTHON, "-c", FILES)

@@ -45,7 +45,9 @@ int64_t emu_clone3(struct emu_call *call)
 
 int64_t emu_exit(struct emu_call *call)
 {
-	emu_settle(call, call->task);
+	/* What it created takes the same from any other task; but not when they differ. */
+	if (!emu_tasks_alike(call->task->process))
+		emu_settle(call, call->task);
 	/* Its faults are lost with it: what it touched is told from what others did as long as it
 	 * is there. */
 	if (emu_policy_ending)
