@@ -18,7 +18,7 @@
 #include "cmd/bench/bench.h"
 #include "cmd/bench/bench_run.h"
 
-enum { FILES = 100, MAX_ARGS = 24 };
+enum { FILES = 20, MAX_ARGS = 24 };
 
 static char self_path[4096];
 
@@ -155,6 +155,50 @@ static bool start_case(struct bench *b, const char *name, struct start *s, unsig
 	return true;
 }
 
+/* Kilobytes of a process by /proc/PID/smaps_rollup (what is shared counts by its part), and its
+ * first child. */
+static double memory_of(pid_t pid, pid_t *child)
+{
+	char path[80], line[256];
+	double kb = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/smaps_rollup", pid);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (!strncmp(line, "Pss:", 4))
+			kb = strtod(line + 4, NULL);
+	if (f)
+		fclose(f);
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, pid);
+	f = fopen(path, "re");
+	*child = f && fgets(line, sizeof(line), f) ? (pid_t)strtol(line, NULL, 10) : 0;
+	if (f)
+		fclose(f);
+	return kb;
+}
+
+/* Megabytes of waiter, guard and supervisor while a command runs on the largest machine. */
+static double memory_sample(void *arg)
+{
+	const char *const argv[] = {self_path, "run", "--machine", "limit-8192x1024", "--",
+				    self_path, "bench", "--run-worker", NULL};
+	struct bench_worker w;
+	double kb = 0;
+	pid_t pid;
+
+	(void)arg;
+	if (bench_worker_start(&w, argv) != 0)
+		return 0;
+	/* Once it has answered, its start is over. */
+	bench_worker_ask(&w, "affinity", 1);
+	pid = w.pid;
+	for (int i = 0; i < 3 && pid > 0; i++)
+		kb += memory_of(pid, &pid);
+	bench_worker_stop(&w);
+	return kb / 1024;
+}
+
 static void starts(struct bench *b)
 {
 	struct start machines[] = {
@@ -165,11 +209,19 @@ static void starts(struct bench *b)
 			     "1T"}},
 		{.machine = {"--machine", "limit-8192x1024"}},
 	};
+	static const struct bench_case memory = {
+		.name = "memory-8192",
+		.unit = "MB",
+		.self = {.sample = memory_sample},
+		.rounds = 3,
+	};
 	static const char *const names[] = {"start-2", "start-64", "start-512", "start-8192"};
 
 	for (unsigned int i = 0; i < 4; i++)
 		if (!start_case(b, names[i], &machines[i], i == 3 ? 7 : 15))
 			return;
+	if (bench_wanted(b, memory.name))
+		bench_run(b, &memory);
 }
 
 /* One side of a work case: a worker, what it is asked, and how its answer becomes the case's unit.
@@ -206,6 +258,8 @@ static const struct work_case work_cases[] = {
 	{"cpu-bound", "cpu", 100, 5, 21},
 	{"malloc-heavy", "malloc", 300000, 10000, 21},
 	{"threads-heavy", "threads", 40, 2, 15},
+	{"thread-create-join", "join", 300, 10, 15},
+	{"mmap-storm", "storm", 3000, 20, 15},
 };
 
 static void work(struct bench *b, const struct work_case *w, struct bench_worker *inside,

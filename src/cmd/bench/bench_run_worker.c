@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -68,7 +69,9 @@ static bool work_true(unsigned int count)
 static bool work_compile(unsigned int count)
 {
 	char name[32];
-	const char *const argv[] = {"cc", "-O1", "-c", name, "-o", "out.o", NULL};
+	/* The system's: what comes first in PATH may be a cache, which compiles nothing. */
+	const char *cc = access("/usr/bin/cc", X_OK) == 0 ? "/usr/bin/cc" : "cc";
+	const char *const argv[] = {cc, "-O1", "-c", name, "-o", "out.o", NULL};
 
 	for (unsigned int i = 0; i < count; i++) {
 		snprintf(name, sizeof(name), "c%u.c", i);
@@ -164,13 +167,64 @@ static bool work_threads(unsigned int count)
 	return true;
 }
 
+static void *empty_body(void *arg)
+{
+	return arg;
+}
+
+/* One thread after the other: made, joined, nothing in between. */
+static bool work_join(unsigned int count)
+{
+	pthread_t t;
+
+	for (unsigned int i = 0; i < count; i++)
+		if (pthread_create(&t, NULL, empty_body, NULL) != 0 || pthread_join(t, NULL) != 0)
+			return false;
+	return true;
+}
+
+static void *storm_body(void *arg)
+{
+	const unsigned int *count = arg;
+	const size_t size = 256 << 10;
+
+	for (unsigned int i = 0; i < *count; i++) {
+		char *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			       0);
+
+		if (p == MAP_FAILED)
+			return NULL;
+		p[0] = 1;
+		munmap(p, size);
+	}
+	return arg;
+}
+
+/* Four threads that map, touch and unmap. */
+static bool work_storm(unsigned int count)
+{
+	pthread_t t[4];
+	bool good = true;
+
+	for (unsigned int k = 0; k < 4; k++)
+		if (pthread_create(&t[k], NULL, storm_body, &count) != 0)
+			return false;
+	for (unsigned int k = 0; k < 4; k++) {
+		void *end = NULL;
+
+		pthread_join(t[k], &end);
+		good &= end != NULL;
+	}
+	return good;
+}
+
 static const struct {
 	const char *name;
 	bool (*fn)(unsigned int count);
 } works[] = {
 	{"affinity", work_affinity}, {"true", work_true}, {"compile", work_compile},
 	{"python", work_python},     {"cpu", work_cpu},   {"malloc", work_malloc},
-	{"threads", work_threads},
+	{"threads", work_threads},   {"join", work_join}, {"storm", work_storm},
 };
 
 int bench_run_worker(void)
