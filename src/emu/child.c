@@ -30,7 +30,7 @@ static void take_view(struct emu *emu, int sock)
 	const char *step = "";
 	int root = -1, rc, fd;
 
-	rc = emu_view_namespace(emu, &root, &step);
+	rc = emu_view_namespace(emu, sock, &root, &step);
 	if (rc < 0) {
 		msg.kind = EMU_MSG_NOVIEW;
 		snprintf(msg.text, sizeof(msg.text), "%s: %s", step, strerror(-rc));
@@ -38,7 +38,8 @@ static void take_view(struct emu *emu, int sock)
 		_exit(125);
 	}
 	emu_msg_send(sock, &msg, root);
-	close(root);
+	if (root >= 0)
+		close(root);
 	/* The tree is made first, so that nothing is ever seen half made. */
 	if (emu_msg_recv(sock, &msg, &fd) <= 0)
 		_exit(125);

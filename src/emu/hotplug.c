@@ -66,6 +66,8 @@ static void show_weight(struct emu *emu, unsigned int node)
 	struct mc_text text = {0};
 	int fd;
 
+	if (emu->fuse)
+		return; /* read anew each time */
 	snprintf(path, sizeof(path), "/sys/kernel/mm/mempolicy/weighted_interleave/node%u", node);
 	snprintf(tmp, sizeof(tmp), "%s.new", path + 1);
 	if (!mc_render_read(emu->render, path, &text)) {

@@ -18,9 +18,16 @@
 
 #define EMU_HASH 4096
 #define EMU_CLONERS 8
+#define EMU_SMALL 16 /* CPUs or nodes up to which the files are made in no time */
 
-struct emu_dir; /* view/tree.c */
+struct emu_dir; /* view/fuse.c: the child mounts, the supervisor serves. -errno when it can't be had. */
+int emu_fuse_mount(const char *where);
+int emu_fuse_start(struct emu *emu, int fd);
+void emu_fuse_stale(struct emu *emu);
+
+/* view/tree.c */
 struct emu_file; /* procfiles.c */
+struct emu_fuse; /* view/fuse.c */
 
 struct emu {
 	const struct emu_options *opt;
@@ -29,6 +36,7 @@ struct emu {
 	struct mc_render_live live;
 	int view;               /* what was chosen: EMU_VIEW_NAMESPACE or EMU_VIEW_CALLS */
 	bool lazy;              /* the tree is filled on first need */
+	struct emu_fuse *fuse;  /* the namespace view by questions (view/fuse.c): there is no tree */
 	bool in_userns;         /* not real root: the view needs a user namespace */
 	unsigned int mounted;   /* a bit for each of emu_roots that the namespace view covers */
 	char why[256];          /* why the namespace view was not taken */
@@ -76,6 +84,7 @@ struct emu {
 enum emu_msg_kind {
 	EMU_MSG_FAIL,   /* status: exit code; text: what failed */
 	EMU_MSG_ROOT,   /* child: the namespace view stands; carries the tree's root folder */
+	EMU_MSG_FUSE,   /* child: a file system that asks; carries its device */
 	EMU_MSG_NOVIEW, /* child: the namespace view can't be had: text */
 	EMU_MSG_LISTENER, /* child: carries the listener */
 	EMU_MSG_GO,
@@ -164,8 +173,9 @@ void emu_plug_drain(struct emu *emu);
 /* stat.c: is the caller real root, who may do anything with files? */
 bool emu_is_root(struct emu_call *call);
 
-/* view/namespace.c: run by the child. 0 with the root folder in *root, or -errno with *step. */
-int emu_view_namespace(struct emu *emu, int *root, const char **step);
+/* view/namespace.c: run by the child. 0 with the tree's root folder in *root (-1 with a file system
+ * that asks, which the supervisor serves from within the call), or -errno with *step. */
+int emu_view_namespace(struct emu *emu, int sock, int *root, const char **step);
 extern const char *const emu_roots[]; /* the folders that the views show */
 bool emu_in_roots(const char *path);
 bool emu_path_mounted(struct emu *emu, const char *path);
@@ -177,6 +187,7 @@ int emu_tree_make_private(struct emu *emu, struct mc_error *error);
 int emu_tree_ensure(struct emu *emu, const char *path);
 /* Does the file's content move by itself? Then its opens are answered with emu_file_open(). */
 bool emu_tree_moves(const char *path);
+int emu_tree_lstat(struct emu *emu, const char *path, struct stat *st); /* 0 or -errno */
 void emu_tree_stale(struct emu *emu); /* after hot-plug */
 
 /* view/path.c */

@@ -85,9 +85,18 @@ static bool start_child(struct emu *emu, const struct emu_start *start, int *soc
 			close(pair[0]);
 			return false;
 		}
+		if (msg.kind == EMU_MSG_FUSE) {
+			rc = emu_fuse_start(emu, fd);
+			if (rc < 0)
+				give_up(emu, "showing the machine: a thread that answers: %s",
+					strerror(-rc));
+			emu->lazy = false;
+			msg.kind = EMU_MSG_GO;
+			emu_msg_send(pair[0], &msg, -1);
+		}
 		if (msg.kind == EMU_MSG_ROOT) {
 			emu->tree = fd;
-			if (emu_tree_prepare(emu, &error) < 0)
+			if (!emu->fuse && emu_tree_prepare(emu, &error) < 0)
 				give_up(emu, "%s", error.text);
 			msg.kind = EMU_MSG_GO;
 			emu_msg_send(pair[0], &msg, -1);
@@ -145,6 +154,7 @@ static void start_view(struct emu *emu, const struct emu_start *start, int *sock
 	}
 	emu->view = EMU_VIEW_CALLS;
 	emu->lazy = true;
+	emu->fuse = NULL;
 	emu->mounted = 0;
 	if (emu_tree_make_private(emu, &error) < 0 || emu_tree_prepare(emu, &error) < 0)
 		give_up(emu, "%s", error.text);
@@ -185,7 +195,9 @@ static void tell(struct emu *emu)
 	fprintf(stderr, "manycore run: view: %s%s%s%s%s\n",
 		emu->view == EMU_VIEW_NAMESPACE ? "namespace" : "calls",
 		emu->view == EMU_VIEW_NAMESPACE && emu->in_userns ? " (in a user namespace)" : "",
-		emu->lazy ? ", files made on first need" : ", files made at the start",
+		emu->fuse   ? ", files answered when asked for (FUSE)"
+		: emu->lazy ? ", files made on first need"
+			    : ", files made at the start",
 		emu->why[0] ? "; the namespace view is not had: " : "", emu->why);
 	if (emu_policy_tier) {
 		char tier[200];

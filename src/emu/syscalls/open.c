@@ -57,9 +57,10 @@ static bool is_cpuset(const char *path)
 static int refuse(struct emu_call *call, const char *path, int flags)
 {
 	struct stat st;
+	int rc = emu_tree_lstat(call->emu, path, &st);
 
-	if (fstatat(call->emu->tree, path + 1, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return -errno;
+	if (rc < 0)
+		return rc;
 	if ((flags & O_TMPFILE) == O_TMPFILE)
 		return S_ISDIR(st.st_mode) ? -EOPNOTSUPP : -ENOTDIR;
 	if ((flags & O_CREAT) && (flags & O_EXCL))
@@ -74,9 +75,10 @@ static int64_t open_tree(struct emu_call *call, const char *path, int flags)
 {
 	struct emu *emu = call->emu;
 	int rc = emu_tree_ensure(emu, path);
+	struct stat st;
 	int fd;
 
-	if (writes(flags) && faccessat(emu->tree, path + 1, F_OK, AT_SYMLINK_NOFOLLOW) == 0) {
+	if (writes(flags) && emu_tree_lstat(emu, path, &st) == 0) {
 		fd = open_plug(emu, path);
 		if (fd != -1)
 			return fd < 0 ? fd : emu_answer_fd(call, fd, flags);
@@ -96,6 +98,10 @@ static int64_t open_tree(struct emu_call *call, const char *path, int flags)
 		return EMU_CONTINUE;
 	if (rc < 0)
 		return rc;
+	if (emu->fuse) {
+		rc = emu_file_open(emu, path, &fd);
+		return rc < 0 ? rc : emu_answer_fd(call, fd, flags);
+	}
 	/* An O_PATH descriptor can't be handed over: one that may be read serves as well. */
 	fd = openat(emu->tree, path + 1,
 		    (flags & (O_DIRECTORY | O_NOFOLLOW)) | O_RDONLY | O_CLOEXEC);

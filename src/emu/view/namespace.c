@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * namespace.c - the namespace view: a mount namespace of the command's own in which folders of a
- * private tmpfs lie over those of sysfs. Run by the child before its filter is loaded. Real root
+ * private file system (fuse.c, or a tmpfs) lie over those of sysfs. Run by the child before its filter is loaded. Real root
  * takes just a mount namespace; anybody else first a user namespace that maps his own ids only.
  * Nothing is mounted outside of that namespace, and all of it ends with the last process in it.
  */
@@ -91,7 +91,34 @@ static int bind_roots(struct emu *emu, const char *stage)
 	return 0;
 }
 
-int emu_view_namespace(struct emu *emu, int *root, const char **step)
+/* A file system that asks is mounted and served from now on; else a tmpfs. Only machines so small
+ * that their files are made in no time have a tmpfs in any case. */
+static int mount_stage(struct emu *emu, int sock, const char *stage, int *root)
+{
+	unsigned int size = mc_topology_nr_cpu_ids(emu_topology(emu));
+	struct emu_msg msg = { .kind = EMU_MSG_FUSE };
+	int fd = -1, rc;
+
+	*root = -1;
+	if (mc_topology_nr_node_ids(emu_topology(emu)) > size)
+		size = mc_topology_nr_node_ids(emu_topology(emu));
+	if (size > EMU_SMALL)
+		fd = emu_fuse_mount(stage);
+	if (fd >= 0) {
+		rc = emu_msg_send(sock, &msg, fd);
+		close(fd);
+		if (rc < 0)
+			return rc;
+		emu->lazy = false;
+		return emu_msg_recv(sock, &msg, &fd) > 0 && msg.kind == EMU_MSG_GO ? 0 : -EIO;
+	}
+	if (mount("manycore", stage, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=0755") < 0)
+		return -errno;
+	*root = open(stage, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return *root < 0 ? -errno : 0;
+}
+
+int emu_view_namespace(struct emu *emu, int sock, int *root, const char **step)
 {
 	static const char stage[] = "/sys/module"; /* any folder that is always there and not one of ours */
 	int rc;
@@ -107,13 +134,11 @@ int emu_view_namespace(struct emu *emu, int *root, const char **step)
 	*step = "keeping mounts private";
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		return -errno;
-	*step = "mounting the machine's tmpfs";
-	if (mount("manycore", stage, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=0755") < 0)
-		return -errno;
+	*step = "mounting the machine's files";
+	rc = mount_stage(emu, sock, stage, root);
+	if (rc < 0)
+		return rc;
 	*step = "binding the machine's folders";
-	*root = open(stage, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (*root < 0)
-		return -errno;
 	rc = bind_roots(emu, stage);
 	if (rc < 0)
 		return rc;

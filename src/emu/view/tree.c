@@ -150,6 +150,8 @@ int emu_tree_ensure(struct emu *emu, const char *path)
 
 	if (!root || strlen(path) >= EMU_PATH_MAX)
 		return -ENOENT;
+	if (emu->fuse)
+		return 0;
 	pthread_mutex_lock(&emu->tree_lock);
 	if (emu->lazy)
 		rc = fill_way(emu, path, root);
@@ -187,6 +189,14 @@ int emu_tree_prepare(struct emu *emu, struct mc_error *error)
 		}
 	}
 	return 0;
+}
+
+int emu_tree_lstat(struct emu *emu, const char *path, struct stat *st)
+{
+	/* Never through the file system that we serve ourselves. */
+	if (emu->fuse)
+		return mc_render_stat(emu->render, path, st);
+	return fstatat(emu->tree, path + 1, st, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
 }
 
 int emu_tree_make_private(struct emu *emu, struct mc_error *error)
@@ -232,6 +242,10 @@ void emu_tree_stale(struct emu *emu)
 {
 	struct mc_error error;
 
+	if (emu->fuse) {
+		emu_fuse_stale(emu);
+		return;
+	}
 	pthread_mutex_lock(&emu->tree_lock);
 	for (size_t i = 0; i < DIRS; i++)
 		while (emu->dirs[i]) {
