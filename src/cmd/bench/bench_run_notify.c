@@ -11,6 +11,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
@@ -152,6 +153,7 @@ int bench_notify_start(struct bench_worker *w)
 		close(in[1]);
 		return -EMFILE;
 	}
+	fflush(stdout); /* the worker would send what is buffered as its answer */
 	w->pid = fork();
 	if (w->pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
