@@ -203,6 +203,8 @@ __attribute__((weak)) int emu_policy_check(const struct emu_options *options,
 					   struct mc_error *error);
 /* A task ends; threads begin to be made. */
 __attribute__((weak)) void emu_policy_ending(struct emu *emu, struct emu_task *task);
+/* Must the end of each of its threads be told, of those that were never seen too? */
+__attribute__((weak)) bool emu_policy_watches(struct emu *emu, const struct emu_process *process);
 __attribute__((weak)) void emu_policy_threads(struct emu *emu, struct emu_process *process);
 /* How first touch is told apart on this host, and why not better; for --verbose. */
 __attribute__((weak)) void emu_policy_tier(struct emu *emu, char *text, size_t size);

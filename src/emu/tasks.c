@@ -463,7 +463,8 @@ bool emu_thread_unseen_exit(struct emu *emu, pid_t tid)
 	process = tgid > 0 && tgid != tid ? get_process(emu, (pid_t)tgid) : NULL;
 	if (!process)
 		return false;
-	if (!find_in(process, tid) && emu_tasks_alike(process)) {
+	if (!find_in(process, tid) && emu_tasks_alike(process) &&
+	    !(emu_policy_watches && emu_policy_watches(emu, process))) {
 		(void)emu_clone_match(emu, process, tid);
 		done = true;
 	}

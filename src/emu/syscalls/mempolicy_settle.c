@@ -504,6 +504,11 @@ void emu_policy_ending(struct emu *emu, struct emu_task *task)
 		emu_policy_moving(emu, task);
 }
 
+bool emu_policy_watches(struct emu *emu, const struct emu_process *process)
+{
+	return mp_events_watching(process) || emu_options(emu)->strict;
+}
+
 /* Threads begin to be made: with --strict none may touch a page unwatched. */
 void emu_policy_threads(struct emu *emu, struct emu_process *process)
 {
