@@ -124,6 +124,46 @@ print("ok")
 '''
 
 
+MANNERS = r'''
+import os, subprocess
+cpu = "/sys/devices/system/cpu/"
+def refused(fn, *args):
+    try:
+        fn(*args)
+    except PermissionError:
+        return
+    raise AssertionError(f"{fn} {args}")
+for path in cpu + "new", cpu + "cpu3/new":
+    refused(os.mkdir, path)
+    refused(os.symlink, "x", path)
+    refused(os.mknod, path)
+refused(os.unlink, cpu + "online")
+refused(os.rmdir, cpu + "cpu3/topology")
+refused(os.rename, cpu + "online", cpu + "offline")
+refused(os.chmod, cpu + "online", 0o777)
+for n in 0, 7, 159:
+    top = f"{cpu}cpu{n}"
+    # No call of these but realpath's readlinks names a file, and nobody has opened anything there before.
+    assert subprocess.run(["realpath", top + "/cache/index0/size"], stdout=subprocess.PIPE).stdout.decode() == \
+        top + "/cache/index0/size\n"
+    assert os.path.realpath(top + "/subsystem") == "/sys/bus/cpu", os.path.realpath(top + "/subsystem")
+    assert os.stat(top + "/topology/core_id").st_size == 4096
+    walked = sum(len(f) for _, _, f in os.walk(top))
+    assert walked > 40, walked
+with open(cpu + "online") as f:
+    assert f.read() == "0-159\n" and f.read() == ""
+    f.seek(2)
+    assert f.read() == "159\n"
+names = os.listdir(cpu)
+assert len(names) == len(set(names)) and sum(n[3:].isdigit() for n in names) == 160
+# Many at once.
+kids = [subprocess.Popen(["ls", "-lR", cpu], stdout=subprocess.PIPE) for _ in range(4)]
+outs = {k.communicate()[0] for k in kids}
+assert len(outs) == 1 and not any(k.returncode for k in kids)
+print("ok")
+'''
+
+
 class Common:
     def setUp(self):
         super().setUp()
@@ -277,6 +317,57 @@ for i in range(2):
 
 class Namespace(Common, mctest.TestCase):
     view = "namespace"
+
+
+DEVICE = r'''
+mount -t tmpfs none "$1" || exit 99
+if [ "$2" = given ]; then mknod "$1/fuse" c 10 229 && chmod 666 "$1/fuse" || exit 99; else : >"$1/fuse"; fi
+mount --bind "$1/fuse" /dev/fuse || exit 99
+shift 2
+exec "$@"
+'''
+
+
+class Device:
+    """The namespace view with and without /dev/fuse, whatever the host's permissions of it are."""
+    view = "namespace"
+
+    def run_it(self, *args, **more):
+        if os.getuid() or not os.path.exists("/dev/fuse"):
+            mctest.skip("root", "another /dev/fuse can't be put in place")
+        folder = os.path.join(self.dir, "dev")
+        os.makedirs(folder, exist_ok=True)
+        uid = more.pop("uid", self.uid)
+        user = ["setpriv", "--reuid", str(uid), "--regid", str(uid), "--clear-groups"] if uid is not None else []
+        r = mctest.execute(["unshare", "-m", "--propagation", "private", "sh", "-c", DEVICE, "sh", folder, self.device,
+                            *user, mctest.MANYCORE, "run", "--view=namespace", *args], **more)
+        if r.status == 99:
+            mctest.skip("root", "another /dev/fuse can't be put in place: " + r.err)
+        return r
+
+    def test_told(self):
+        self.assertIn(self.told, self.run_it("-v", *MACHINE, "true").err)
+
+
+class Asked(Device, Common, mctest.TestCase):
+    device, told = "given", "answered when asked for"
+
+    def test_sysfs_manners(self):
+        """What no file system of files would do: nobody may make, remove or change anything, and contents are as of now."""
+        for uid in None, self.uid:
+            r = self.run_it(*MACHINE, PYTHON, "-c", MANNERS, uid=uid)
+            self.assertEqual(r.out, "ok\n", repr(r))
+
+    def test_supervisor_dies(self):
+        """Whoever waits for a name when the supervisor dies is not left hanging."""
+        busy = "kill -9 $(cut -d' ' -f4 /proc/$$/stat); while :; do ls -lR /sys/devices/system/cpu >/dev/null; done"
+        self.ok(self.run_it(*MACHINE, "sh", "-c", busy, limit=60), 125)
+
+
+class Made(Device, mctest.TestCase):
+    device, told = "none", "made on first need"
+    uid = mctest.NOBODY if os.getuid() == 0 else None
+    test_files, test_hotplug = Common.test_files, Common.test_hotplug
 
 
 class Calls(Common, mctest.TestCase):
