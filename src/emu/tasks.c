@@ -313,8 +313,8 @@ static struct emu_task *find_in(struct emu_process *process, pid_t tid)
 	return t;
 }
 
-/* The process that `tid` belongs to, or -1. Those that made threads are asked first: a signal that is
- * not sent tells that the thread is theirs, and costs a fiftieth of reading /proc. */
+/* The process that `tid` belongs to, or -1. Those that made threads are asked first: a signal that
+ * is not sent tells that the thread is theirs, and costs a fiftieth of reading /proc. */
 static long tgid_of(struct emu *emu, pid_t tid)
 {
 	for (unsigned int i = 0; i < EMU_CLONERS; i++) {

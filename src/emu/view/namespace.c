@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 /*
  * namespace.c - the namespace view: a mount namespace of the command's own in which folders of a
- * private file system (fuse.c, or a tmpfs) lie over those of sysfs. Run by the child before its filter is loaded. Real root
- * takes just a mount namespace; anybody else first a user namespace that maps his own ids only.
- * Nothing is mounted outside of that namespace, and all of it ends with the last process in it.
+ * private file system (fuse.c, or a tmpfs) lie over those of sysfs. Run by the child before its
+ * filter is loaded. Real root takes just a mount namespace; anybody else first a user namespace
+ * that maps his own ids only. Nothing is mounted outside of that namespace, and all of it ends with
+ * the last process in it.
  */
 #include <errno.h>
 #include <fcntl.h>
