@@ -62,6 +62,13 @@ struct emu {
 	pthread_mutex_t table_lock;
 	struct emu_task *task_hash[EMU_HASH];
 	struct emu_process *process_hash[EMU_HASH];
+	struct emu_crew {
+		pthread_mutex_t lock; /* a leaf */
+		pthread_cond_t call;
+		_Atomic unsigned int waiting; /* receivers that wait for a notification */
+		_Atomic unsigned int streak;  /* quick answers since the last slow one */
+		unsigned int parked, called;
+	} crew;
 	_Atomic pid_t cloners[EMU_CLONERS]; /* processes that made threads lately */
 
 	int tree;               /* root folder of the rendered tree, -1: none yet */
@@ -130,6 +137,8 @@ int emu_filter_load(struct emu *emu, const char **step);
 
 /* notify.c */
 int emu_notify_start(struct emu *emu);
+/* What this receiver does now may take a while: another one must wait for calls meanwhile. */
+void emu_crew_more(struct emu *emu);
 void emu_trace(struct emu *emu, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* tasks.c */

@@ -4,7 +4,8 @@
  * answer.
  *
  * Several, so that a tree on a large host is not held to one answering thread; the kernel hands
- * each call to one of them. A receiver holds the lock of the caller's process while its handler
+ * each call to the one that has waited longest. While all is answered quickly and one keeps up, the
+ * others are parked: calls that go round several threads cost a tenth more. A receiver holds the lock of the caller's process while its handler
  * runs. The caller's memory is read and written with process_vm_readv/writev: unlike /proc/PID/mem
  * they respect the caller's page protections, and follow it over exec.
  */
@@ -20,8 +21,10 @@
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 #include "emu/internal.h"
+#include "emu/syscalls/handlers.h"
 
 #ifndef SECCOMP_IOCTL_NOTIF_SET_FLAGS
 #define SECCOMP_IOCTL_NOTIF_SET_FLAGS _IOW('!', 4, __u64)
@@ -224,6 +227,71 @@ static void show(struct emu_call *call, const struct emu_syscall *line, int64_t 
 			  (unsigned long long)call->arg[2], answer);
 }
 
+void emu_crew_more(struct emu *emu)
+{
+	struct emu_crew *crew = &emu->crew;
+
+	atomic_store_explicit(&crew->streak, 0, memory_order_relaxed);
+	if (atomic_load(&crew->waiting))
+		return;
+	pthread_mutex_lock(&crew->lock);
+	if (crew->parked > crew->called) {
+		crew->called++;
+		pthread_cond_signal(&crew->call);
+	}
+	pthread_mutex_unlock(&crew->lock);
+}
+
+/* After a number of quick answers one receiver is enough, as long as there is one. */
+static void crew_rest(struct emu *emu)
+{
+	enum { MANY = 8 };
+	struct emu_crew *crew = &emu->crew;
+
+	if (atomic_fetch_add_explicit(&crew->streak, 1, memory_order_relaxed) < MANY ||
+	    !atomic_load(&crew->waiting))
+		return;
+	pthread_mutex_lock(&crew->lock);
+	if (atomic_load(&crew->waiting)) {
+		crew->parked++;
+		while (!crew->called)
+			pthread_cond_wait(&crew->call, &crew->lock);
+		crew->called--;
+		crew->parked--;
+	}
+	pthread_mutex_unlock(&crew->lock);
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* Takes the next notification. One that was there already shows that one receiver does not keep up.
+ */
+static int receive(struct emu *emu, struct seccomp_notif *req)
+{
+	enum { AT_ONCE = 2000 };
+	uint64_t start = now_ns();
+	int rc;
+
+	atomic_fetch_add(&emu->crew.waiting, 1);
+	rc = ioctl(emu->listener, SECCOMP_IOCTL_NOTIF_RECV, req) < 0 ? -errno : 0;
+	atomic_fetch_sub(&emu->crew.waiting, 1);
+	if (!rc && now_ns() - start < AT_ONCE)
+		emu_crew_more(emu);
+	return rc;
+}
+
+static bool is_quick(const struct emu_syscall *line)
+{
+	return line->fn == emu_sched_getaffinity || line->fn == emu_getcpu ||
+	       line->fn == emu_clone || line->fn == emu_clone3 || line->fn == emu_exit;
+}
+
 static int64_t handle(struct emu_call *call)
 {
 	struct emu *emu = call->emu;
@@ -233,6 +301,8 @@ static int64_t handle(struct emu_call *call)
 
 	if (call->foreign)
 		return emu_refuse(call, EMU_REFUSED_WORD_SIZE, ENOSYS);
+	if (line && !is_quick(line))
+		emu_crew_more(emu);
 	if (!line || (call->nr == SYS_exit && emu_thread_unseen_exit(emu, call->caller)))
 		return EMU_CONTINUE;
 	if (atomic_load_explicit(&emu->nr_plugs, memory_order_relaxed))
@@ -291,13 +361,14 @@ static void *receiver(void *arg)
 	req = malloc(size);
 	while (req) {
 		struct emu_call call = { .emu = emu };
+		int rc;
 
 		memset(req, 0, size);
-		if (ioctl(emu->listener, SECCOMP_IOCTL_NOTIF_RECV, req) < 0) {
-			if (errno == EINTR || errno == ENOENT)
-				continue;
+		rc = receive(emu, req);
+		if (rc == -EINTR || rc == -ENOENT)
+			continue;
+		if (rc < 0)
 			break;
-		}
 		call.id = req->id;
 		call.caller = (pid_t)req->pid;
 		call.nr = req->data.nr;
@@ -306,6 +377,7 @@ static void *receiver(void *arg)
 		for (int i = 0; i < 6; i++)
 			call.arg[i] = req->data.args[i];
 		answer(&call, handle(&call));
+		crew_rest(emu);
 	}
 	free(req);
 	return NULL;

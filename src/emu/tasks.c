@@ -43,6 +43,8 @@ long emu_proc_field(pid_t tid, const char *field)
 void emu_tasks_init(struct emu *emu)
 {
 	pthread_mutex_init(&emu->table_lock, NULL);
+	pthread_mutex_init(&emu->crew.lock, NULL);
+	pthread_cond_init(&emu->crew.call, NULL);
 	pthread_mutex_init(&emu->tree_lock, NULL);
 	pthread_mutex_init(&emu->files_lock, NULL);
 	pthread_mutex_init(&emu->drain_lock, NULL);
@@ -243,6 +245,15 @@ static struct emu_task *adopt_thread(struct emu *emu, struct emu_process *proces
 	return task;
 }
 
+/* Whoever has it may be at it for long. */
+static void lock_process(struct emu *emu, struct emu_process *process)
+{
+	if (!pthread_mutex_trylock(&process->lock))
+		return;
+	emu_crew_more(emu);
+	pthread_mutex_lock(&process->lock);
+}
+
 /* The process of `tgid`, locked and referenced; NULL when it is not known. */
 static struct emu_process *get_process(struct emu *emu, pid_t tgid)
 {
@@ -254,7 +265,7 @@ static struct emu_process *get_process(struct emu *emu, pid_t tgid)
 		process->refs++;
 	pthread_mutex_unlock(&emu->table_lock);
 	if (process)
-		pthread_mutex_lock(&process->lock);
+		lock_process(emu, process);
 	return process;
 }
 
@@ -340,12 +351,13 @@ struct emu_task *emu_task_get(struct emu *emu, pid_t tid)
 	}
 	pthread_mutex_unlock(&emu->table_lock);
 	if (process) {
-		pthread_mutex_lock(&process->lock);
+		lock_process(emu, process);
 		task = find_in(process, tid);
 		if (task)
 			return task;
 		drop(emu, process);
 	}
+	emu_crew_more(emu);
 	tgid = tgid_of(emu, tid);
 	if (tgid <= 0)
 		return NULL;
