@@ -256,10 +256,10 @@ static const struct work_case work_cases[] = {
 	{"compile", "compile", FILES, 3, 9},
 	{"python", "python", 5, 1, 11},
 	{"cpu-bound", "cpu", 100, 5, 21},
-	{"malloc-heavy", "malloc", 300000, 10000, 21},
+	{"malloc-heavy", "malloc", 60000, 10000, 15},
 	{"threads-heavy", "threads", 40, 2, 15},
 	{"thread-create-join", "join", 300, 10, 15},
-	{"mmap-storm", "storm", 3000, 20, 15},
+	{"mmap-storm", "storm", 600, 20, 15},
 };
 
 static void work(struct bench *b, const struct work_case *w, struct bench_worker *inside,
