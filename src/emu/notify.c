@@ -5,9 +5,10 @@
  *
  * Several, so that a tree on a large host is not held to one answering thread; the kernel hands
  * each call to the one that has waited longest. While all is answered quickly and one keeps up, the
- * others are parked: calls that go round several threads cost a tenth more. A receiver holds the lock of the caller's process while its handler
- * runs. The caller's memory is read and written with process_vm_readv/writev: unlike /proc/PID/mem
- * they respect the caller's page protections, and follow it over exec.
+ * others are parked: calls that go round several threads cost a tenth more. A receiver holds the
+ * lock of the caller's process while its handler runs. The caller's memory is read and written with
+ * process_vm_readv/writev: unlike /proc/PID/mem they respect the caller's page protections, and
+ * follow it over exec.
  */
 #include <errno.h>
 #include <fcntl.h>
