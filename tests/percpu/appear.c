@@ -9,6 +9,7 @@
  *           counter on its copy;
  *   lower:  another thread's trim retires all copies and lowers the mark to nothing (the stop
  *           aborts the sequence that the child may be in, which is what the fence does).
+ * Usage: appear [N]: only the first N operations (emulated, the steps of trim take long).
  * Whatever the moment, nothing added may be lost and fresh memory is zero on every copy.
  */
 #include <errno.h>
@@ -277,8 +278,9 @@ static unsigned int at_each(unsigned int op, const uint64_t *at, unsigned int n,
 	return met;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+	unsigned int nr = argc > 1 ? (unsigned int)atoi(argv[1]) : NR_OPS;
 	static uint64_t at[MAX_ADDRESSES];
 	int status;
 
@@ -291,7 +293,7 @@ int main(void)
 	if (!pid)
 		child();
 	CHECK(wait_stop() == SIGSTOP, "the child's first stop");
-	for (unsigned int op = 0; op < NR_OPS; op++) {
+	for (unsigned int op = 0; op < nr && op < NR_OPS; op++) {
 		unsigned int n, met;
 
 		/* Once unseen, so that the traced run finds what the later ones will. */

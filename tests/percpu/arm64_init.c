@@ -25,7 +25,7 @@ static const struct {
 	{"/modes", "cid", NULL, NULL},
 	{"/modes", "own", "GLIBC_TUNABLES", "glibc.pthread.rseq=0"},
 	{"/abort", NULL, NULL, NULL},
-	{"/appear", NULL, NULL, NULL},
+	{"/appear", "3", NULL, NULL},
 	{"/enomem", NULL, NULL, NULL},
 	{"/test_percpu_alloc", NULL, NULL, NULL},
 	{"/test_counter", NULL, NULL, NULL},
