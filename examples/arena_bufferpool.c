@@ -70,7 +70,7 @@ int main(int argc, char **argv)
 	printf("%d requests served; %llu of %llu MiB were up by then\n", REQUESTS,
 	       (unsigned long long)(mc_arena_ready(pool) >> 20), (unsigned long long)(size >> 20));
 	mc_arena_wait(pool, 0, -1);
-	for (unsigned int k = 0; mc_arena_report(pool, k, &r) == 0; k++) {
+	for (unsigned int k = 0; mc_arena_part_report(pool, k, &r) == 0; k++) {
 		mc_arena_report_snprint(line, sizeof(line), &r);
 		puts(line);
 	}

@@ -29,7 +29,7 @@ int main(int argc, char **argv)
 				     .flags = MC_ARENA_NO_DESCRIPTORS,
 				     .progress = show};
 	struct mc_arena_report r;
-	struct mc_arena *guest;
+	struct mc_arena *guest = NULL;
 	struct mc_error error;
 	char line[512];
 	int rc;
@@ -49,18 +49,20 @@ int main(int argc, char **argv)
 		rc = mc_arena_wait(guest, 0, -1);
 		if (rc && argc <= 2) { /* not enough huge pages: a guest in base pages runs too */
 			mc_arena_destroy(guest);
+			guest = NULL;
 			attr.page_size = 0;
 			fputs("\nno huge pages for it; base pages then\n", stderr);
 			rc = mc_arena_create(&attr, &guest, &error);
 			if (!rc)
 				rc = mc_arena_wait(guest, 0, -1);
 		}
-	} else {
+	}
+	if (rc && !guest) {
 		fprintf(stderr, "%s\n", error.text);
 		return 1;
 	}
 	fputc('\n', stderr);
-	for (unsigned int k = 0; mc_arena_report(guest, k, &r) == 0; k++) {
+	for (unsigned int k = 0; mc_arena_part_report(guest, k, &r) == 0; k++) {
 		mc_arena_report_snprint(line, sizeof(line), &r);
 		puts(line);
 	}

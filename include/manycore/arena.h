@@ -93,8 +93,10 @@ struct mc_arena_attr {
 	off_t offset;                 /* FILE: where in it, a multiple of the page size */
 	uint64_t thp_min_rate;        /* THP: bytes per CPU second below which huge pages are given up; 0: 64 MiB */
 	const struct mc_nodemask *nodes;    /* NULL: every allowed node that has memory */
-	const struct mc_topology *topology; /* NULL: the live machine. Another one (numa=fake): its nodes split
-					     * the arena, memory is placed where they are cut from a real node */
+	/* NULL: the live machine, kept by the library and read again when online CPUs, nodes or
+	 * what is allowed have changed. Another one (numa=fake): its nodes split the arena, and
+	 * memory is placed where they are cut from a real node. Referenced until destroy. */
+	const struct mc_topology *topology;
 	mc_arena_init_fn init;
 	mc_arena_progress_fn progress;
 	void *arg;                    /* of both */
@@ -115,8 +117,8 @@ struct mc_page {
 };
 
 /* Creates an arena and starts its workers. On success 0 and *arena, which mc_arena_destroy()
- * releases: even if not one page came up (see mc_arena_report). Errors, with *error saying step,
- * object and remedy: -EINVAL (attributes), -ENOMEM (address space, RLIMIT_AS), -EAGAIN
+ * releases: even if not one page came up (see mc_arena_part_report). Errors, with *error saying
+ * step, object and remedy: -EINVAL (attributes), -ENOMEM (address space, RLIMIT_AS), -EAGAIN
  * (RLIMIT_MEMLOCK under mlockall), -ENODEV (no such huge page size), -EFBIG (RLIMIT_FSIZE, file too
  * short for nothing at all), -EPERM (phys_chunks without the right to read frame numbers),
  * -EOPNOTSUPP, or the kernel's under MC_ARENA_STRICT. Cost: thread creation and `first` bytes. */
@@ -201,7 +203,7 @@ struct mc_arena_report {
 };
 MC_API unsigned int mc_arena_nr_parts(const struct mc_arena *arena);
 /* -EINVAL past the last part. */
-MC_API int mc_arena_report(struct mc_arena *arena, unsigned int part,
+MC_API int mc_arena_part_report(struct mc_arena *arena, unsigned int part,
 			   struct mc_arena_report *report);
 /* "node 0 deferred pages initialised in 12ms" and what else is to be said, as snprintf. */
 MC_API size_t mc_arena_report_snprint(char *buf, size_t size, const struct mc_arena_report *report);
@@ -212,7 +214,8 @@ struct mc_arena_stats {
 	uint64_t allocs, frees, splits, merges, helps, failures;
 	uint64_t free_runs[MC_ARENA_ORDERS]; /* by order */
 };
-MC_API int mc_arena_stats(struct mc_arena *arena, unsigned int part, struct mc_arena_stats *stats);
+MC_API int mc_arena_part_stats(struct mc_arena *arena, unsigned int part,
+			       struct mc_arena_stats *stats);
 
 /* ---- page initialisation by itself ----------------------------------------------------------- */
 

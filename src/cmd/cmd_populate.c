@@ -129,6 +129,8 @@ static int bind_cpus(struct populate *p, int opt, const char *value)
 	}
 	if (rc < 0)
 		rc = cmd_usage_error("populate", "-%c: %s", opt, error.text);
+	else if (cpus && mc_cpumask_empty(cpus))
+		rc = cmd_usage_error("populate", "-%c %s: no CPUs there", opt, value);
 	else if (!cpus ||
 		 syscall(SYS_sched_setaffinity, 0, (cpus->nbits + 63) / 64 * 8, cpus->word) < 0)
 		rc = cmd_usage_error("populate", "-%c %s: %s", opt, value,
@@ -204,13 +206,22 @@ static void on_signal(int sig)
 	populate_interrupt();
 }
 
+/* What was ignored when this began stays so (nohup, a background job of a plain shell). */
+static void catch(int sig, const struct sigaction *sa)
+{
+	struct sigaction old;
+
+	if (!sigaction(sig, NULL, &old) && old.sa_handler != SIG_IGN)
+		sigaction(sig, sa, NULL);
+}
+
 static int work(struct populate *p, char **paths)
 {
 	struct sigaction sa = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
 	int status = CMD_OK, rc;
 
-	sigaction(SIGINT, &sa, NULL);
-	sigaction(SIGTERM, &sa, NULL);
+	catch(SIGINT, &sa);
+	catch(SIGTERM, &sa);
 	p->bar = !p->json && isatty(2);
 	if (p->json)
 		p->files = json_object_new_array();

@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <time.h>
@@ -26,7 +27,8 @@
 #include "cmd/cmd.h"
 #include "cmd/populate.h"
 
-enum { MAX_STRETCHES = 64, TICK_MS = 100, BAR = 30 };
+/* TEXT: what stands beside the path and the bar, " [] 100% 999.9 GB/s". */
+enum { MAX_STRETCHES = 64, TICK_MS = 100, BAR = 30, TEXT = 20 };
 #ifndef HUGETLBFS_MAGIC
 #define HUGETLBFS_MAGIC 0x958458f6
 #endif
@@ -40,7 +42,7 @@ struct file {
 	int fd;
 	uint64_t size, already; /* bytes; already: hugetlbfs pages that were there */
 	size_t pool_page;       /* hugetlbfs: its page size */
-	bool memory, read;
+	bool memory, read, made; /* made: by this run */
 	unsigned int stretches;
 	struct mc_arena *arena[MAX_STRETCHES];
 	double seconds;
@@ -73,22 +75,39 @@ static int complain(const struct file *f, const char *what)
 	return 2;
 }
 
+/* Opens it, which must neither wait (a FIFO) nor set a device off. */
+static int open_path(const struct populate *p, struct file *f, struct stat *st)
+{
+	int flags = O_CLOEXEC | O_NOCTTY | O_NONBLOCK |
+		    (p->how == POPULATE_READ ? O_RDONLY : O_RDWR) | (p->size ? O_CREAT : 0);
+	bool there = !stat(f->path, st);
+
+	if (there && !S_ISREG(st->st_mode))
+		return complain(f, S_ISDIR(st->st_mode) ? "is a directory; name files"
+							: "not a regular file");
+	f->fd = open(f->path, flags, 0644);
+	if (f->fd < 0 && (errno == EACCES || errno == EROFS || errno == ETXTBSY) &&
+	    p->how == POPULATE_AUTO && !p->size)
+		f->fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	if (f->fd < 0 && errno == ENOENT && !p->size)
+		return complain(f, "No such file; --size makes it");
+	if (f->fd < 0 || fstat(f->fd, st))
+		return complain(f, strerror(errno));
+	f->made = !there;
+	return S_ISREG(st->st_mode) ? 0 : complain(f, "not a regular file");
+}
+
 static int open_file(struct populate *p, struct file *f)
 {
-	int flags =
-		O_CLOEXEC | (p->how == POPULATE_READ ? O_RDONLY : O_RDWR) | (p->size ? O_CREAT : 0);
-	bool made = p->size && access(f->path, F_OK);
 	struct statfs fs;
 	struct stat st;
 	char text[200];
+	int rc = open_path(p, f, &st);
 
-	f->fd = open(f->path, flags, 0644);
-	if (f->fd < 0 && (errno == EACCES || errno == EROFS) && p->how == POPULATE_AUTO && !p->size)
-		f->fd = open(f->path, O_RDONLY | O_CLOEXEC);
-	if (f->fd < 0 || fstat(f->fd, &st) || fstatfs(f->fd, &fs))
+	if (rc)
+		return rc;
+	if (fstatfs(f->fd, &fs))
 		return complain(f, strerror(errno));
-	if (!S_ISREG(st.st_mode))
-		return complain(f, "not a regular file");
 	f->pool_page = (uint32_t)fs.f_type == HUGETLBFS_MAGIC ? (size_t)fs.f_bsize : 0;
 	f->memory = f->pool_page || (uint32_t)fs.f_type == TMPFS_MAGIC;
 	f->read = p->how == POPULATE_READ || (p->how == POPULATE_AUTO && !f->memory && !p->size) ||
@@ -98,16 +117,12 @@ static int open_file(struct populate *p, struct file *f)
 			 "not on a hugetlbfs of %" PRIu64 " MiB pages; mount one: "
 			 "mount -t hugetlbfs -o pagesize=%" PRIu64 "M none DIRECTORY",
 			 p->hugetlb >> 20, p->hugetlb >> 20);
-		if (made)
-			unlink(f->path);
 		return complain(f, text);
 	}
 	f->size = p->size ? p->size : (uint64_t)st.st_size;
 	if (f->pool_page)
 		f->already = (uint64_t)st.st_blocks * 512;
-	if (!f->size)
-		return complain(f, "empty; --size says how long to make it");
-	return 0;
+	return f->size ? 0 : complain(f, "empty; --size says how long to make it");
 }
 
 static void choose_stretches(const struct populate *p, struct file *f)
@@ -162,15 +177,24 @@ static uint64_t ready_bytes(const struct file *f)
 	return sum < f->size ? sum : f->size;
 }
 
+static int columns(void)
+{
+	struct winsize w;
+
+	return !ioctl(2, TIOCGWINSZ, &w) && w.ws_col ? w.ws_col : 80;
+}
+
 static void draw(const struct file *f, double since)
 {
-	uint64_t done = ready_bytes(f);
-	int full = (int)(done * BAR / f->size);
-	double rate = (double)done / (now() - since + 1e-9) / 1e9;
+	double share = (double)ready_bytes(f) / (double)f->size,
+	       rate = share * (double)f->size / (now() - since + 1e-9) / 1e9;
+	int full = (int)(share * BAR), room = columns() - BAR - TEXT;
+	size_t n = strlen(f->path), skip = room > 0 && n > (size_t)room ? n - (size_t)room : 0;
 
-	fprintf(stderr, "\r%.40s [%.*s%*s] %3d%% %.1f GB/s ", f->path, full,
-		"##############################", BAR - full, "", (int)(done * 100 / f->size),
-		rate);
+	/* Of a long path the end: one line, or "\r" does not come back to its start. */
+	fprintf(stderr, "\r%s%s[%.*s%*s] %3d%% %5.1f GB/s", room > 0 ? f->path + skip : "",
+		room > 0 ? " " : "", full, "##############################", BAR - full, "",
+		(int)(share * 100), rate);
 }
 
 /* Waits for every stretch; 0 or the first error. */
@@ -189,7 +213,7 @@ static int wait_for(struct populate *p, struct file *f)
 			first = rc;
 	}
 	if (p->bar)
-		fprintf(stderr, "\r%*s\r", BAR + 70, "");
+		fprintf(stderr, "\r\033[K");
 	f->seconds = now() - since;
 	return first;
 }
@@ -255,7 +279,7 @@ static void tell(struct populate *p, struct file *f, bool complete)
 		for (unsigned int k = 0; k < mc_arena_nr_parts(f->arena[i]); k++) {
 			struct mc_arena_report r;
 
-			mc_arena_report(f->arena[i], k, &r);
+			mc_arena_part_report(f->arena[i], k, &r);
 			resident += r.resident;
 			if (p->json)
 				json_object_array_add(nodes, part_json(&r));
@@ -296,6 +320,8 @@ int populate_file(struct populate *p, const char *path)
 	choose_stretches(p, &f);
 	for (unsigned int i = 0; !status && i < f.stretches; i++)
 		status = start(p, &f, i);
+	if (status && f.made) /* nothing came of it */
+		unlink(path);
 	if (!status) {
 		rc = wait_for(p, &f);
 		tell(p, &f, rc == 0);

@@ -29,6 +29,7 @@ enum {
 	GRANULE = 2 << 20,
 	MIN_RATE = 64 << 20,
 	SPARE = 8 << 20,
+	UNMAP_SLICE = 16 << 20,
 };
 
 bool arena_in_child(const struct mc_arena *a)
@@ -226,14 +227,15 @@ static bool has_node(const struct mc_nodemask *nodes, unsigned int n)
 
 static int choose_nodes(struct mc_arena *a, struct mc_error *error)
 {
+	const void *given = a->attr.topology;
 	const struct mc_topology *t;
 	struct mc_cpumask *m;
 	unsigned int n;
 
 	/* A machine that can't be read is taken as one node: memory comes up all the same. */
-	if (!a->attr.topology && mc_topology_live(&a->own_topology, NULL) < 0)
-		a->own_topology = NULL;
-	t = a->topology = a->attr.topology ? a->attr.topology : a->own_topology;
+	a->own_topology = given ? mc_topology_get((struct mc_topology *)(uintptr_t)given)
+				: arena_live_topology();
+	t = a->topology = a->own_topology;
 	m = mc_cpumask_alloc_bits(t && mc_topology_nr_node_ids(t) ? mc_topology_nr_node_ids(t) : 1);
 	a->nodes = (struct mc_nodemask *)m;
 	if (!m)
@@ -406,11 +408,22 @@ static int set_up(struct mc_arena *a, struct mc_error *error)
 	return rc;
 }
 
+/* In slices, from the end: the kernel frees the pages of one munmap() under the address space's
+ * lock, 40 ms for a GiB of base pages, and every other thread's mmap waits for it. */
+static void unmap(const struct mc_arena *a)
+{
+	size_t page = (size_t)1 << a->shift, slice = page > UNMAP_SLICE ? page : UNMAP_SLICE, left;
+
+	for (left = a->map_bytes; left > slice; left = (left - 1) / slice * slice)
+		munmap(a->map + (left - 1) / slice * slice, left - (left - 1) / slice * slice);
+	munmap(a->map, left);
+}
+
 static void release(struct mc_arena *a)
 {
 	arena_phys_close(a);
 	if (a->map)
-		munmap(a->map, a->map_bytes);
+		unmap(a);
 	if (a->desc)
 		munmap(a->desc, a->desc_bytes);
 	if (a->alive)

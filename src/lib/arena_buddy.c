@@ -135,6 +135,7 @@ static int alloc_part(struct mc_arena *a, struct mc_arena_part *p, unsigned int 
 	if (UINT64_C(1) << order > p->end - p->first)
 		return -ENOMEM;
 	pthread_mutex_lock(&p->lock);
+	atomic_store_explicit(&p->asks, p->asks + 1, memory_order_relaxed);
 	for (;;) {
 		uint64_t first, end;
 
@@ -285,7 +286,7 @@ int mc_arena_free(struct mc_arena *a, void *run)
 	return rc;
 }
 
-int mc_arena_stats(struct mc_arena *a, unsigned int part, struct mc_arena_stats *stats)
+int mc_arena_part_stats(struct mc_arena *a, unsigned int part, struct mc_arena_stats *stats)
 {
 	struct mc_arena_part *p;
 

@@ -19,6 +19,8 @@
 
 enum { BLOCK_NEW, BLOCK_BUSY, BLOCK_IN, BLOCK_FAILED };
 enum { LIMIT_EVERY_NS = 100000000, PROGRESS_EVERY_NS = 50000000, SLOW_IN_ROW = 3 };
+/* What a worker does between looks at who needs its CPU more, and what a helping thread takes. */
+enum { STEP = 2 << 20, HELP = 2 << 20 };
 
 uint64_t arena_now(void)
 {
@@ -28,6 +30,14 @@ uint64_t arena_now(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
+/* Who helps waits for what it claims: little. */
+static uint64_t helping_chunk(const struct mc_arena *a)
+{
+	uint64_t pages = HELP >> a->shift;
+
+	return pages > a->granule ? pages / a->granule * a->granule : a->granule;
+}
+
 bool arena_claim(struct mc_arena *a, struct mc_arena_part *p, uint64_t *first, uint64_t *end,
 		 bool helping)
 {
@@ -35,6 +45,8 @@ bool arena_claim(struct mc_arena *a, struct mc_arena_part *p, uint64_t *first, u
 
 	if (p->stop || p->cursor >= p->end || atomic_load(&a->cancel))
 		return false;
+	if (helping && chunk > helping_chunk(a))
+		chunk = helping_chunk(a);
 	*first = p->cursor;
 	*end = p->end - *first < chunk ? p->end : *first + chunk;
 	p->cursor = *end;
@@ -251,10 +263,48 @@ static void watch_rate(struct mc_arena *a, struct mc_arena_part *p, uint64_t pag
 		mc_os_hugepages(arena_addr(a, rest), (p->end - rest) << a->shift, false);
 }
 
-static int fault_in(struct mc_arena *a, struct mc_arena_part *p, uint64_t first, uint64_t end,
-		    uint64_t *done)
+/* Between two steps of a worker: lets a thread that allocates have this CPU, and steps aside while
+ * it helps. `asks` is how often it had been asked for memory by the last step. */
+static void give_way(struct mc_arena *a, struct mc_arena_part *p, unsigned int *asks)
 {
+	unsigned int now = atomic_load_explicit(&p->asks, memory_order_relaxed);
+
+	if (now != *asks)
+		sched_yield();
+	*asks = now;
+	if (!atomic_load_explicit(&p->helpers, memory_order_relaxed))
+		return;
+	pthread_mutex_lock(&p->lock);
+	p->aside++;
+	while (p->helpers && p->inflight - p->aside >= p->planned && !atomic_load(&a->cancel))
+		pthread_cond_wait(&p->changed, &p->lock);
+	p->aside--;
+	pthread_mutex_unlock(&p->lock);
+}
+
+/* A worker goes in steps. (One call for the whole is hardly faster; below a huge page it is.) */
+static int populate_steps(struct mc_arena *a, struct mc_arena_part *p, char *at, size_t bytes,
+			  bool helping, size_t *done)
+{
+	size_t page = a->hugetlb ? (size_t)1 << a->shift : mc_os_page_size(), got = 0,
+	       step = page > STEP ? page : STEP;
+	unsigned int asks = atomic_load_explicit(&p->asks, memory_order_relaxed);
 	bool write = !(a->attr.flags & MC_ARENA_READ);
+	int rc = 0;
+
+	for (*done = 0; *done < bytes && !rc; *done += got) {
+		if (*done && !helping)
+			give_way(a, p, &asks);
+		rc = mc_pageinit_populate(a->advice, at + *done,
+					  bytes - *done < step ? bytes - *done : step, page, write,
+					  &got);
+	}
+	return rc;
+}
+
+static int fault_in(struct mc_arena *a, struct mc_arena_part *p, uint64_t first, uint64_t end,
+		    bool helping, uint64_t *done)
+{
 	size_t got = 0;
 	int rc;
 
@@ -265,9 +315,7 @@ static int fault_in(struct mc_arena *a, struct mc_arena_part *p, uint64_t first,
 	if (a->phys)
 		return arena_phys_fill(a, first, end, done);
 	arena_thread_policy(a, p);
-	rc = mc_pageinit_populate(a->advice, arena_addr(a, first), (end - first) << a->shift,
-				  a->hugetlb ? (size_t)1 << a->shift : mc_os_page_size(), write,
-				  &got);
+	rc = populate_steps(a, p, arena_addr(a, first), (end - first) << a->shift, helping, &got);
 	*done = first + (got >> a->shift);
 	return rc;
 }
@@ -289,7 +337,7 @@ static void bring_up(struct mc_arena *a, struct mc_arena_part *p, uint64_t first
 		int rc = 0, cb;
 
 		if (!resident)
-			rc = fault_in(a, p, first, end, &done);
+			rc = fault_in(a, p, first, end, helping, &done);
 		cb = publish(a, p, first, done, helping, resident);
 		if (cb < 0) {
 			stop_part(p, MC_STOP_CALLBACK, -cb,

@@ -26,12 +26,14 @@
 struct mc_arena_part {
 	_Alignas(64) pthread_mutex_t lock;
 	pthread_cond_t changed;  /* a range was published or the part stopped; with lock */
+	atomic_uint asks;        /* allocations asked for, so that workers notice; lock to change */
 	atomic_uint users;       /* calls in progress: destroy waits for 0 */
 	unsigned int node;       /* as the caller's topology counts; MC_ANY_NODE */
 	uint64_t first, end;     /* pages */
 	uint64_t cursor;         /* next page to claim; lock */
 	unsigned int inflight;   /* lock */
-	unsigned int helpers;        /* of inflight: not workers'. A worker steps aside for each; lock */
+	atomic_uint helpers;   /* of inflight: not workers'. A worker steps aside for each; lock */
+	unsigned int aside;    /* of inflight: workers that stepped aside in the middle; lock */
 	enum mc_arena_stop stop; /* lock */
 	int err;
 	int placement_err;
@@ -124,6 +126,10 @@ void arena_run_chunk(struct mc_arena *a, struct mc_arena_part *p, uint64_t first
 		     bool helping);
 bool arena_part_finished(const struct mc_arena *a, const struct mc_arena_part *p); /* lock held */
 void arena_notify(struct mc_arena *a);
+
+/* arena_live.c: a reference to the live machine, kept over calls while nothing in it changed; NULL:
+ * it can't be read. */
+struct mc_topology *arena_live_topology(void);
 
 /* arena_work.c */
 int arena_start_workers(struct mc_arena *a);

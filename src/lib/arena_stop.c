@@ -90,7 +90,7 @@ enum mc_arena_stop arena_diagnose(const struct mc_arena *a, const struct mc_aren
 	return MC_STOP_OTHER;
 }
 
-int mc_arena_report(struct mc_arena *a, unsigned int part, struct mc_arena_report *r)
+int mc_arena_part_report(struct mc_arena *a, unsigned int part, struct mc_arena_report *r)
 {
 	struct mc_arena_part *p;
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """`manycore populate`: what ends up in memory (mincore's word, through fincore), how it resumes, what stops it, and Ctrl-C."""
-import json, os, re, shutil, signal, subprocess, sys, tempfile, time
+import fcntl, json, os, pty, re, shutil, signal, struct, subprocess, sys, tempfile, termios, time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 import mctest
 from mctest import MANYCORE, execute, manycore
@@ -107,22 +107,25 @@ class Populate(mctest.TestCase):
         pool = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
         if os.getuid() or not os.path.exists(pool):
             mctest.skip("hugepages", "needs root and a pool")
-        with open(pool) as f:
+        with open(pool, "r+") as f:
+            fcntl.flock(f, fcntl.LOCK_EX)                  # as every test that changes it does
             old = int(f.read())
-        with open(pool, "w") as f:
-            f.write(str(old + 8))
-        try:
-            script = (f'mount -t hugetlbfs -o pagesize=2M none {self.dir} && {MANYCORE} populate --json --hugetlb 2M '
-                      f'--size 7M -i all {self.dir}/f; s=$?; stat -c %s,%b {self.dir}/f >&2; umount {self.dir}; exit $s')
-            r = execute(["unshare", "-m", "sh", "-c", script])
-        finally:
-            with open(pool, "w") as f:
-                f.write(str(old))
+            self.write_pool(pool, old + 8)
+            try:
+                script = (f'mount -t hugetlbfs -o pagesize=2M none {self.dir} && {MANYCORE} populate --json --hugetlb 2M '
+                          f'--size 7M -i all {self.dir}/f; s=$?; stat -c %s,%b {self.dir}/f >&2; umount {self.dir}; exit $s')
+                r = execute(["unshare", "-m", "sh", "-c", script])
+            finally:
+                self.write_pool(pool, old)
         if "pool of 2048 kB" in r.out:
             mctest.skip("hugepages", "others use the pool")
         f = json.loads(self.ok(r).out)["files"][0]
         self.assertEqual(f["page_size"], 2 * MIB)
         self.assertIn(f"{8 * MIB},{8 * MIB // 512}", r.err)
+
+    def write_pool(self, pool, n):
+        with open(pool, "w") as f:
+            f.write(str(n))
 
     def test_interrupted(self):
         """SIGINT stops within a chunk, says how far it came, and the same command goes on."""
@@ -149,6 +152,21 @@ class Populate(mctest.TestCase):
         self.assertTrue(f["complete"])
         self.assertGreaterEqual(f["resident"], done - 8 * MIB)
 
+    def test_bar(self):
+        """On a terminal of 60 columns the bar is one line, however long the path."""
+        master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 60, 0, 0))
+        path = self.shm() + "-" + "long" * 20
+        self.addCleanup(lambda: os.path.exists(path) and os.unlink(path))
+        r = subprocess.run([MANYCORE, "populate", "--size", "16M", path], stdout=subprocess.PIPE, stderr=slave, timeout=60)
+        os.close(slave)
+        self.assertEqual(r.returncode, 0)
+        text = os.read(master, 1 << 16).decode()
+        os.close(master)
+        self.assertIn("100%", text)
+        for line in re.split(r"[\r\n]", text):
+            self.assertLess(len(line.replace("\033[K", "")), 60, line)
+
     def test_usage(self):
         path = self.shm()
         for args, word in ((["--size", "12Q", path], "12Q"), (["--threads", "0", path], "--threads"), ([], "which file"),
@@ -161,7 +179,15 @@ class Populate(mctest.TestCase):
         r = self.ok(manycore("populate", "--hugetlb", "2M", "--size", "2M", path), 1)
         self.assertIn("mount -t hugetlbfs -o pagesize=2M", r.err)
         self.assertFalse(os.path.exists(path))
-        self.assertIn("not a regular file", self.ok(manycore("populate", "--read", self.dir), 1).err)
+        self.assertIn("is a directory", self.ok(manycore("populate", "--read", self.dir), 1).err)
+        self.assertIn("not a regular file", self.ok(manycore("populate", "/dev/zero"), 1).err)
+        fifo = os.path.join(self.dir, "fifo")
+        os.mkfifo(fifo)
+        for args in ([fifo], ["--read", fifo]):            # and does not wait for its other end
+            self.assertIn("not a regular file", self.ok(manycore("populate", *args, limit=30), 1).err)
+        # What this run made and could not use is gone again.
+        self.ok(manycore("populate", "--size", "60P", path), 1)
+        self.assertFalse(os.path.exists(path))
         self.assertIn("empty", self.ok(manycore("populate", "--read", "/dev/shm/../../etc/../proc/version"), 1).err)
         r = self.ok(manycore("populate", "-m", "all", "-N", "all", "-C", "+0", "--size", "1M", "--strict", path))
         self.ok(manycore("populate", "--help"))

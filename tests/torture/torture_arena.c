@@ -68,7 +68,7 @@ static void take(struct round *r, struct held *h, uint64_t *s)
 	struct mc_arena_report rep;
 
 	h->order = (unsigned int)(next(s) % (MAX_ORDER + 1));
-	CHECK(!mc_arena_report(r->arena, part, &rep));
+	CHECK(!mc_arena_part_report(r->arena, part, &rep));
 	h->p = mc_arena_alloc(r->arena, h->order, next(s) % 3 ? MC_ANY_NODE : rep.node);
 	if (!h->p) {
 		CHECK(errno == ENOMEM || errno == ECANCELED);
@@ -137,7 +137,7 @@ static void check_sums(struct round *r, bool all_back)
 		struct mc_arena_stats st;
 		uint64_t sum = 0;
 
-		CHECK(!mc_arena_stats(r->arena, k, &st));
+		CHECK(!mc_arena_part_stats(r->arena, k, &st));
 		for (unsigned int o = 0; o < MC_ARENA_ORDERS; o++)
 			sum += st.free_runs[o] << o;
 		CHECK(sum == st.free_pages);

@@ -49,7 +49,7 @@ static void check_sums(struct mc_arena *a)
 		struct mc_arena_stats s;
 		uint64_t sum = 0;
 
-		assert_int_equal(mc_arena_stats(a, k, &s), 0);
+		assert_int_equal(mc_arena_part_stats(a, k, &s), 0);
 		for (unsigned int o = 0; o < MC_ARENA_ORDERS; o++)
 			sum += s.free_runs[o] << o;
 		assert_int_equal(sum, s.free_pages);
@@ -158,7 +158,7 @@ static void allocator(void **state)
 	for (size_t i = 0; i < n; i++)
 		assert_int_equal(mc_arena_free(a, run[i * 5 % n]),
 				 0); /* 5 and n have no common factor */
-	mc_arena_stats(a, 0, &s);
+	mc_arena_part_stats(a, 0, &s);
 	assert_int_equal(s.free_runs[12], 1); /* all merged: 4096 pages */
 	assert_int_equal(s.free_pages, n);
 	assert_null(mc_arena_alloc(a, 13, MC_ANY_NODE));
@@ -217,9 +217,9 @@ static void helping(void **state)
 	assert_int_equal(mc_arena_wait(a, 6 * MiB, -1), 0);
 	assert_true(mc_arena_ready(a) < 8 * MiB);
 	assert_int_equal(mc_arena_wait(a, 0, -1), 0);
-	mc_arena_stats(a, 0, &s);
+	mc_arena_part_stats(a, 0, &s);
 	assert_true(s.helps >= 3);
-	mc_arena_report(a, 0, &r);
+	mc_arena_part_report(a, 0, &r);
 	assert_int_equal(r.helped, 8 * MiB);
 	assert_int_equal(r.threads, 0);
 	assert_false(r.running);
@@ -270,7 +270,7 @@ static void cancel_while_running(void **state)
 	assert_int_equal(mc_arena_wait(a, 0, -1), -ECANCELED);
 	pthread_join(t, NULL);
 	assert_true(mc_arena_ready(a) >= 1 * MiB && mc_arena_ready(a) <= 3 * MiB);
-	mc_arena_report(a, 0, &r);
+	mc_arena_part_report(a, 0, &r);
 	assert_int_equal(r.stop, MC_STOP_CANCELLED);
 	assert_int_equal(r.err, ECANCELED);
 	assert_false(r.running);
@@ -338,7 +338,7 @@ static void callback_refuses(void **state)
 
 	(void)state;
 	assert_int_equal(mc_arena_wait(a, 0, -1), -EDOM);
-	mc_arena_report(a, 0, &r);
+	mc_arena_part_report(a, 0, &r);
 	assert_int_equal(r.stop, MC_STOP_CALLBACK);
 	assert_int_equal(r.ready, 2 * MiB);
 	assert_true(mc_arena_report_snprint(text, sizeof(text), &r) > 0);
@@ -371,8 +371,8 @@ static void fork_rule(void **state)
 		bad |= mc_arena_alloc(a, 0, MC_ANY_NODE) || errno != ECHILD;
 		bad |= mc_arena_free(a, p) != -ECHILD;
 		bad |= mc_arena_wait(a, 0, -1) != -ECHILD;
-		bad |= mc_arena_report(a, 0, &r) != -ECHILD;
-		bad |= mc_arena_stats(a, 0, &s) != -ECHILD;
+		bad |= mc_arena_part_report(a, 0, &r) != -ECHILD;
+		bad |= mc_arena_part_stats(a, 0, &s) != -ECHILD;
 		mc_arena_destroy(a);
 		_exit(bad);
 	}
@@ -452,6 +452,66 @@ static void bad_attributes(void **state)
 	mc_arena_destroy(NULL);
 }
 
+/* ---- without a topology ---------------------------------------------------------------------- */
+
+static void *create_and_destroy(void *arg)
+{
+	struct mc_arena_attr at = {
+		.size = 4 * MiB, .threads = 1, .flags = arg ? MC_ARENA_NO_WORKERS : 0};
+	struct mc_arena *a;
+	intptr_t bad = 0;
+
+	for (int i = 0; i < 8; i++) {
+		if (mc_arena_create(&at, &a, NULL))
+			return (void *)(intptr_t)1;
+		bad |= mc_arena_wait(a, 0, -1) || !mc_arena_alloc(a, 0, MC_ANY_NODE);
+		mc_arena_destroy(a);
+	}
+	return (void *)bad;
+}
+
+/* The library keeps the machine as it read it; threads and children share that or do without. */
+static void no_topology(void **state)
+{
+	pthread_t t[4];
+	int status;
+	pid_t pid;
+
+	(void)state;
+	for (unsigned int i = 0; i < 4; i++)
+		assert_int_equal(pthread_create(&t[i], NULL, create_and_destroy, NULL), 0);
+	for (unsigned int k = 0; k < 4; k++) {
+		pid = fork();
+		if (!pid)
+			_exit(create_and_destroy(state) != NULL); /* no threads: TSan */
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_int_equal(status, 0);
+	}
+	for (unsigned int i = 0; i < 4; i++) {
+		void *bad;
+
+		pthread_join(t[i], &bad);
+		assert_null(bad);
+	}
+}
+
+/* The caller's topology may go before the arena does. */
+static void topology_put_early(void **state)
+{
+	struct mc_topology *own = NULL;
+	struct mc_arena_attr at = {.size = 16 * MiB, .threads = 1};
+	struct mc_arena *a;
+
+	(void)state;
+	assert_int_equal(mc_topology_live(&own, NULL), 0);
+	at.topology = own;
+	assert_int_equal(mc_arena_create(&at, &a, NULL), 0);
+	mc_topology_put(own);
+	assert_non_null(mc_arena_alloc(a, 0, MC_ANY_NODE));
+	assert_int_equal(mc_arena_wait(a, 0, -1), 0);
+	mc_arena_destroy(a);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -466,6 +526,8 @@ int main(void)
 		cmocka_unit_test(progress_ends_at_all),
 		cmocka_unit_test(descriptors_or_pages_only),
 		cmocka_unit_test(bad_attributes),
+		cmocka_unit_test(no_topology),
+		cmocka_unit_test(topology_put_early),
 	};
 
 	return cmocka_run_group_tests(tests, read_topology, NULL);

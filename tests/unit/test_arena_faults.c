@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
@@ -165,7 +166,7 @@ static void check_stopped(struct mc_arena *a, int err, enum mc_arena_stop stop, 
 	char text[400], *p;
 	int rc = mc_arena_wait(a, 0, -1);
 
-	mc_arena_report(a, 0, &r);
+	mc_arena_part_report(a, 0, &r);
 	mc_arena_report_snprint(text, sizeof(text), &r);
 	fprintf(stderr, "  %s\n", text);
 	CHECK(rc == -err);
@@ -195,16 +196,15 @@ static int temp_file(const char *folder, off_t size)
 	return fd;
 }
 
-/* A mount of its own for this child; skips where that is not allowed. */
-static void mount_own(const char *type, const char *options, char *folder)
+/* A mount of its own for this child, over /tmp so that no folder is left behind; skips where that
+ * is not allowed. */
+static const char *mount_own(const char *type, const char *options)
 {
 	if (geteuid() != 0 || unshare(CLONE_NEWNS) ||
 	    mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL))
 		LACKS("root");
-	strcpy(folder, "/tmp/arena-mnt-XXXXXX");
-	CHECK(mkdtemp(folder));
-	CHECK(!mount("none", folder, type, 0, options));
-	CHECK(!rmdir(folder) || errno == EBUSY);
+	CHECK(!mount("none", "/tmp", type, 0, options));
+	return "/tmp";
 }
 
 static void write_text(const char *path, const char *text)
@@ -245,11 +245,8 @@ static void file_with_holes(void)
 
 static void tmpfs_full(void)
 {
-	char folder[64];
-	int fd;
+	int fd = temp_file(mount_own("tmpfs", "size=8m"), 32 * MiB);
 
-	mount_own("tmpfs", "size=8m", folder);
-	fd = temp_file(folder, 32 * MiB);
 	check_stopped(
 		make((struct mc_arena_attr){.backing = MC_ARENA_FILE, .fd = fd, .threads = 2}),
 		ENOSPC, MC_STOP_SPACE, 8 * MiB - 65536, 8 * MiB);
@@ -306,49 +303,80 @@ static void each_method(void **state)
 
 /* ---- hugetlb --------------------------------------------------------------------------------- */
 
+static const char pool[] = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages";
+static const char free_pages[] = "/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages";
+
+static long read_pool(const char *path)
+{
+	char text[32] = "";
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+
+	if (fd >= 0)
+		close(fd);
+	return n > 0 ? strtol(text, NULL, 10) : -1;
+}
+
 static void hugetlb_short(void)
 {
-	static const char pool[] = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages";
-	static const char free_pages[] = "/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages";
-	char old[32] = "", have[32] = "", more[32];
-	unsigned long n, left;
-	int fd = open(pool, O_RDWR | O_CLOEXEC);
+	long n = read_pool(free_pages);
+	struct mc_arena *a;
+	int status;
+	pid_t pid;
 
-	if (fd < 0 || read(fd, old, sizeof(old) - 1) <= 0)
+	if (n <= 0)
 		LACKS("hugepages");
-	snprintf(more, sizeof(more), "%lu", strtoul(old, NULL, 10) + 4);
-	write_text(pool, more);
-	close(fd);
-	fd = open(free_pages, O_RDONLY | O_CLOEXEC);
-	CHECK(fd >= 0 && read(fd, have, sizeof(have) - 1) > 0);
-	close(fd);
-	n = strtoul(have, NULL, 10);
-	if (n) {
-		struct mc_arena *a = make((struct mc_arena_attr){.backing = MC_ARENA_HUGETLB,
-								 .page_size = 2 * MiB,
-								 .size = (n + 5) * 2 * MiB,
-								 .chunk = 2 * MiB});
-		pid_t pid;
-		int status;
-
-		/* Others may take pages of the pool meanwhile, so the exact count is not ours to
-		 * tell. */
-		left = n * 2 * MiB;
-		pid = fork();
-		if (!pid)
-			_exit(0);
-		CHECK(waitpid(pid, &status, 0) == pid && status == 0);
-		check_stopped(a, ENOMEM, MC_STOP_HUGETLB, 2 * MiB, left);
-	}
-	write_text(pool, old);
-	if (!n)
-		LACKS("hugepages");
+	a = make((struct mc_arena_attr){.backing = MC_ARENA_HUGETLB,
+					.page_size = 2 * MiB,
+					.size = (uint64_t)(n + 5) * 2 * MiB,
+					.chunk = 2 * MiB});
+	/* Others may take pages of the pool meanwhile, so the exact count is not ours to tell. */
+	pid = fork();
+	if (!pid)
+		_exit(0);
+	CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+	check_stopped(a, ENOMEM, MC_STOP_HUGETLB, 2 * MiB, (uint64_t)n * 2 * MiB);
 }
 
 static void hugetlb_short_old_kernel(void)
 {
 	no_populate(EINVAL);
 	hugetlb_short();
+}
+
+/* Four pages more while the tests run, under a lock that all tests of this tree take: the file
+ * itself. */
+static int pool_fd = -1;
+static long pool_before = -1;
+
+static int more_pool(void **state)
+{
+	char more[32];
+
+	(void)state;
+	pool_fd = open(pool, O_RDWR | O_CLOEXEC);
+	if (pool_fd < 0)
+		return 0; /* the test finds none, and skips */
+	if (flock(pool_fd, LOCK_EX))
+		return -1;
+	pool_before = read_pool(pool);
+	snprintf(more, sizeof(more), "%ld", pool_before + 4);
+	return pwrite(pool_fd, more, strlen(more), 0) > 0 ? 0 : -1;
+}
+
+static int less_pool(void **state)
+{
+	char old[32];
+	bool ok = true;
+
+	(void)state;
+	if (pool_fd < 0)
+		return 0;
+	snprintf(old, sizeof(old), "%ld", pool_before);
+	ok = pool_before < 0 || pwrite(pool_fd, old, strlen(old), 0) > 0;
+	close(pool_fd);
+	pool_fd = -1;
+	return ok ? 0 : -1;
 }
 
 static void hugetlb(void **state)
@@ -570,7 +598,7 @@ static void poisoned_pages(void)
 	poison(base + 8 * MiB - 4096, 4096);         /* the very last */
 	CHECK(!mc_arena_wait(a, 0, -1));
 	CHECK(mc_arena_ready(a) == 8 * MiB - 4 * 4096);
-	CHECK(!mc_arena_stats(a, 0, &s));
+	CHECK(!mc_arena_part_stats(a, 0, &s));
 	CHECK(s.bad_pages == 4);
 	CHECK(mc_arena_page(a, base + 2 * MiB)->state == MC_PAGE_BAD);
 	CHECK(mc_arena_free(a, base + 2 * MiB) == -EINVAL);
@@ -602,7 +630,7 @@ static void slow_huge_pages(void **state)
 
 	(void)state;
 	assert_int_equal(mc_arena_wait(a, 0, -1), 0);
-	mc_arena_report(a, 0, &r);
+	mc_arena_part_report(a, 0, &r);
 	assert_true(r.gave_up_thp);
 	assert_true(r.slow_chunks >= 3);
 	assert_int_equal(r.ready, 32 * MiB);
@@ -612,7 +640,9 @@ static void slow_huge_pages(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_method),       cmocka_unit_test(hugetlb),
+		cmocka_unit_test(each_method),
+		cmocka_unit_test_setup_teardown(hugetlb, more_pool, less_pool),
+
 		cmocka_unit_test(no_such_huge_page), cmocka_unit_test(process_limits),
 #ifndef SANITIZED /* the shadow counts against the group as well */
 		cmocka_unit_test(cgroup_limit),

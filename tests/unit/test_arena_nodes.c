@@ -130,7 +130,7 @@ static void split(void **state)
 			size_t n;
 			int *got;
 
-			assert_int_equal(mc_arena_report(a, k, &r), 0);
+			assert_int_equal(mc_arena_part_report(a, k, &r), 0);
 			assert_int_equal(r.node, node_of[k]);
 			assert_int_equal(r.offset, k * PART);
 			assert_int_equal(r.ready, PART);
@@ -303,7 +303,7 @@ static void emulated_nodes(void **state)
 			struct mc_arena_report r;
 			char *p;
 
-			assert_int_equal(mc_arena_report(a, k, &r), 0);
+			assert_int_equal(mc_arena_part_report(a, k, &r), 0);
 			p = mc_arena_alloc(a, 2, r.node);
 			assert_non_null(p);
 			assert_int_equal(mc_arena_page(a, p)->node, r.node);

@@ -63,7 +63,7 @@ static void frames_alternate(void **state)
 				can be asked */
 		struct mc_arena_report r;
 
-		mc_arena_report(a, 0, &r);
+		mc_arena_part_report(a, 0, &r);
 		fprintf(stderr, "%s\n", r.error.text);
 		mc_arena_destroy(a);
 		skip();

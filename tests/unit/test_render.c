@@ -16,6 +16,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 #include "render_machine.h"
+#include "scratch.h"
 
 static void expect(struct mc_render *render, const char *path, const char *want)
 {
@@ -237,25 +238,18 @@ static unsigned int count_entries(int dir)
 	return n;
 }
 
-static void remove_tree(const char *path)
-{
-	char command[256];
-
-	snprintf(command, sizeof(command), "rm -rf '%s'", path);
-	assert_int_equal(system(command), 0);
-}
-
 static void test_tree(void **state)
 {
 	struct mc_render *render =
 		renderer("smp=8,sockets=2,cores=2,threads=2 nodes=2 mem=8G", NULL);
-	char path[] = "/tmp/mc-render.XXXXXX", text[64];
+	const char *path = scratch_make();
+	char text[64];
 	struct stat a, b;
 	unsigned int all;
 	int dir, fd;
 
 	(void)state;
-	assert_non_null(mkdtemp(path));
+	assert_non_null(path);
 	dir = open(path, O_RDONLY | O_DIRECTORY);
 	assert_int_equal(mc_render_tree(render, CPU, dir, MC_RENDER_SHALLOW | MC_RENDER_DIRS, NULL),
 			 0);
@@ -282,7 +276,6 @@ static void test_tree(void **state)
 	assert_int_equal(mc_render_tree(render, CPU "/online", dir, 0, NULL), -ENOTDIR);
 	assert_int_equal(mc_render_tree(render, "/usr", dir, 0, NULL), -EXDEV);
 	close(dir);
-	remove_tree(path);
 	mc_render_free(render);
 }
 
@@ -440,7 +433,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_text),     cmocka_unit_test(test_paths),
-		cmocka_unit_test(test_any_path), cmocka_unit_test(test_tree),
+		cmocka_unit_test(test_any_path),
+		cmocka_unit_test_teardown(test_tree, scratch_remove),
 		cmocka_unit_test(test_live),     cmocka_unit_test(test_hotplug),
 		cmocka_unit_test(test_task),
 	};
