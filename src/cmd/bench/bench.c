@@ -16,8 +16,9 @@
 #include "cmd/bench/bench.h"
 #include "cmd/bench/bench_run.h"
 #include "cmd/cmd.h"
+#include "cmd/populate.h"
 
-enum { ROUNDS = 31, QUICK_ROUNDS = 3 };
+enum { ROUNDS = 31, QUICK_ROUNDS = 3, MIN_SIZE = 4 << 20 };
 static const double SLICE_NS = 2e5, QUICK_SLICE_NS = 2e4;
 /* A ratio whose p90 is this much above its p10 is marked noisy. */
 static const double NOISY = 1.5;
@@ -26,6 +27,7 @@ struct bench {
 	bool json, quick;
 	const char *filter;
 	unsigned int rounds;    /* from --rounds, 0: default */
+	uint64_t size;          /* from --size, 0: default */
 	struct json_object *cases, *notes;
 };
 
@@ -40,6 +42,11 @@ uint64_t bench_now_ns(void)
 bool bench_quick(const struct bench *b)
 {
 	return b->quick;
+}
+
+uint64_t bench_size(const struct bench *b)
+{
+	return b->size;
 }
 
 bool bench_wanted(const struct bench *b, const char *case_name)
@@ -234,12 +241,13 @@ static void run_one(struct bench *b, const struct bench_def *d, struct json_obje
 
 static int usage(void)
 {
-	puts("Usage: manycore bench NAME|all [--json] [--quick] [--filter TEXT] [--rounds N]\n\n"
+	puts("Usage: manycore bench NAME|all [--json] [--quick] [--filter TEXT] [--rounds N] [--size SIZE]\n\n"
 	     "Measures cases and their peers in one run, in interleaved slices; the ratio is ours / peer's.\n\n"
 	     "  --json         one JSON document on standard output, nothing else\n"
 	     "  --quick        tiny counts: shows that it works, not how fast\n"
 	     "  --filter TEXT  only cases whose name has TEXT in it\n"
-	     "  --rounds N     slices a case (default 31)\n\nBenches:");
+	     "  --rounds N     slices a case (default 31)\n"
+	     "  --size SIZE    memory of one sample (pageinit, interleave), such as 512M\n\nBenches:");
 	for (const struct bench_def *d = bench_table; d->name; d++)
 		printf("  %-12s %s\n", d->name, d->summary);
 	return cmd_finish("bench", CMD_OK);
@@ -268,6 +276,9 @@ int cmd_bench(int argc, char **argv)
 			b.filter = argv[++i];
 		else if (!strcmp(argv[i], "--rounds") && i + 1 < argc && atoi(argv[i + 1]) > 0)
 			b.rounds = (unsigned int)atoi(argv[++i]);
+		else if (!strcmp(argv[i], "--size") && i + 1 < argc && populate_parse_size(argv[i + 1], &b.size) &&
+			 b.size >= MIN_SIZE)
+			i++;
 		else if (argv[i][0] == '-' || name)
 			return cmd_usage_error("bench", "unexpected '%s'", argv[i]);
 		else

@@ -51,6 +51,8 @@ void bench_run(struct bench *b, const struct bench_case *c);
 void bench_note(struct bench *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* --quick: tiny counts for smoke tests. */
 bool bench_quick(const struct bench *b);
+/* --size: bytes of one sample, 0: the bench's own choice. */
+uint64_t bench_size(const struct bench *b);
 /* --filter SUBSTRING given? Is this case wanted? Benches whose set-up is dear ask before. */
 bool bench_wanted(const struct bench *b, const char *case_name);
 

@@ -71,7 +71,9 @@ static void compare(struct bench *b, unsigned int n, struct mc_arena_attr at, st
 void bench_interleave_main(struct bench *b)
 {
 	struct mc_arena_attr at = {.backing = MC_ARENA_ANON,
-				   .size = bench_quick(b) ? QUICK_SIZE : SIZE,
+				   .size = bench_size(b)    ? bench_size(b)
+					   : bench_quick(b) ? QUICK_SIZE
+							    : SIZE,
 				   .policy = MC_ARENA_DEFAULT,
 				   .flags = MC_ARENA_NO_DESCRIPTORS};
 	struct mc_topology *topo = NULL;

@@ -3,6 +3,7 @@
 #ifndef MC_BENCH_PAGEINIT_H
 #define MC_BENCH_PAGEINIT_H
 
+#include <sys/types.h>
 #include <manycore/manycore.h>
 #include "cmd/bench/bench.h"
 
@@ -20,6 +21,7 @@ struct pageinit_job {
 	char *present;    /* for memset: memory that is there already */
 	double other;     /* a second result of the same run, for the peer that reports it */
 	const char *path; /* page cache: the file */
+	bool longest;     /* latencies: the very longest rather than p999 */
 };
 
 /* GB/s (Mpages/s under MC_ARENA_NO_PAGES) by an arena. 0 when it failed. */
@@ -30,7 +32,7 @@ double pageinit_madvise(void *job);     /* MADV_POPULATE_WRITE of the whole, one
 double pageinit_qemu(void *job);        /* what prealloc=on adds to a start of qemu-system-x86_64 */
 double pageinit_cache_arena(void *job); /* a cold file into the page cache */
 double pageinit_cache_vmtouch(void *job);
-/* The longest wait (p999) of mmap()+munmap() in another thread meanwhile, ms. */
+/* How long mmap()+munmap() in another thread waits meanwhile, ms: p999, or the longest. */
 double pageinit_latency_arena(void *job);
 double pageinit_latency_whole(void *job);
 /* ms until the first allocation is served; `other` gets ms of the whole. */
@@ -39,5 +41,16 @@ double pageinit_first_alloc(void *job);
  */
 double pageinit_help_longest(void *job);
 double pageinit_other(void *job);
+
+/* pageinit_pool.c: `more` huge pages of `page` bytes until restore(), or until this process ends
+ * however it may. Both are false when that failed. */
+struct pageinit_pool {
+	long long old;
+	int pipe;
+	pid_t watcher;
+};
+long long pageinit_pool_free(uint64_t page); /* -1: no such pool */
+bool pageinit_pool_raise(struct pageinit_pool *pool, uint64_t page, long long more);
+bool pageinit_pool_restore(struct pageinit_pool *pool);
 
 #endif

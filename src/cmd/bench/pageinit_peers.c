@@ -294,7 +294,8 @@ static int by_value(const void *x, const void *y)
 	return (a > b) - (a < b);
 }
 
-static double mapper_p999_ms(struct mapper *m)
+/* The longest but one in a thousand, or the very longest. */
+static double mapper_end_ms(struct mapper *m, bool longest)
 {
 	double ms = 0;
 
@@ -302,29 +303,30 @@ static double mapper_p999_ms(struct mapper *m)
 	pthread_join(m->thread, NULL);
 	qsort(m->us, m->n, sizeof(*m->us), by_value);
 	if (m->n)
-		ms = (double)m->us[m->n - 1 - m->n / 1000] / 1e3;
+		ms = (double)m->us[m->n - 1 - (longest ? 0 : m->n / 1000)] / 1e3;
 	free(m->us);
 	return ms > 0 ? ms : 1e-3;
 }
 
-double pageinit_latency_arena(void *job)
+static double latency(void *job, double (*work)(void *job))
 {
+	const struct pageinit_job *j = job;
 	struct mapper m;
 
 	if (!mapper_start(&m))
 		return NOTHING;
-	pageinit_arena(job);
-	return mapper_p999_ms(&m);
+	work(job);
+	return mapper_end_ms(&m, j->longest);
+}
+
+double pageinit_latency_arena(void *job)
+{
+	return latency(job, pageinit_arena);
 }
 
 double pageinit_latency_whole(void *job)
 {
-	struct mapper m;
-
-	if (!mapper_start(&m))
-		return NOTHING;
-	pageinit_madvise(job);
-	return mapper_p999_ms(&m);
+	return latency(job, pageinit_madvise);
 }
 
 double pageinit_first_alloc(void *job)
