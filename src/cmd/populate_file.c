@@ -151,7 +151,9 @@ static int start(struct populate *p, struct file *f, unsigned int i)
 	at.fd = fd;
 	at.offset = (off_t)(part * i);
 	at.size = i + 1 == f->stretches ? f->size - part * i : part;
-	at.flags = MC_ARENA_NO_DESCRIPTORS | MC_ARENA_SKIP_RESIDENT |
+	/* Of a file on disk a hole can be in the page cache too: read, but not allocated. */
+	at.flags = MC_ARENA_NO_DESCRIPTORS |
+		   (f->read || f->memory ? MC_ARENA_SKIP_RESIDENT : 0) |
 		   (f->read ? MC_ARENA_READ : 0) | (p->size && !f->read ? MC_ARENA_GROW : 0) |
 		   (p->strict ? MC_ARENA_STRICT : 0);
 	at.policy = p->policy_given ? p->policy : f->memory ? MC_ARENA_SPLIT : MC_ARENA_DEFAULT;

@@ -80,6 +80,16 @@ class Populate(mctest.TestCase):
         os.chmod(self.dir, 0o755)
         self.ok(execute([MANYCORE, "populate", path], uid=mctest.NOBODY))
 
+    def test_holes_of_a_file_on_disk(self):
+        """--write allocates them, also when a read brought them into the page cache before."""
+        path = os.path.join(self.dir, "sparse")
+        with open(path, "wb") as f:
+            f.truncate(8 * MIB)
+        self.document("--read", path)
+        f = self.document("--write", path)["files"][0]
+        self.assertEqual((f["how"], f["ready"]), ("write", 8 * MIB))
+        self.assertGreaterEqual(os.stat(path).st_blocks * 512, 8 * MIB)
+
     def test_several_files_and_one_missing(self):
         a, b = self.shm(), self.shm()
         for p in (a, b):
