@@ -11,7 +11,7 @@ BUILD = os.path.abspath(os.environ.get("MANYCORE_BUILD", os.path.join(TOP, "buil
 MANYCORE = os.path.abspath(os.environ.get("MANYCORE", os.path.join(BUILD, "manycore")))
 SANITIZER = os.environ.get("MANYCORE_SANITIZER", "")
 # Sanitized and shared machines are slow: limits are there to end a hang, not to measure.
-LIMIT = 120 if SANITIZER else 60
+LIMIT = 300 if SANITIZER else 180
 NOBODY = 65534
 
 
