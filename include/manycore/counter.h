@@ -115,7 +115,7 @@ static inline __attribute__((always_inline)) void mc_counter_add__(struct mc_cou
 
 #if MC_PERCPU_RSEQ
 	/* Larger ones could wrap the 32-bit difference between total and told. */
-	if (__builtin_expect(amount + (INT64_C(1) << 29) >= 0 && amount <= (INT64_C(1) << 29), 1))
+	if (__builtin_expect((uint64_t)amount + (UINT64_C(1) << 29) <= UINT64_C(1) << 30, 1))
 		rc = mc_rseq_counter_add(MC_HANDLE_KIND_(h), base, base + c->told,
 					 MC_HANDLE_STRIDE_(h), amount, batch - 1);
 #endif
