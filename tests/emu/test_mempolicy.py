@@ -7,6 +7,7 @@ import mctest
 
 FIRST_TOUCH = os.path.join(mctest.BUILD, "tests/emu/first_touch")
 FOUR = ("--smp", "8", "--nodes", "4")
+BIG = ("--mem", "32G")
 
 
 class Options(mctest.TestCase):
@@ -115,6 +116,11 @@ class Placement(mctest.TestCase):
             r = self.ok(mctest.manycore("run", *FOUR, "--mem", "8G", "-C", "4", "--", "python3", "-c", program))
             free.append(int(next(line for line in r.out.splitlines() if "MemFree" in line).split()[3]))
         self.assertGreaterEqual(free[0] - free[1], 39 << 10)
+
+    def test_a_million_pages(self):
+        inside = os.path.join(os.path.dirname(os.path.abspath(__file__)), "inside", "million.py")
+        r = self.ok(mctest.manycore("run", *FOUR, *BIG, "--", "python3", inside, "4"))
+        self.assertEqual(r.out.split()[0], "right", r.out)
 
     def test_counters_move(self):
         script = "cat /sys/devices/system/node/node1/numastat; %s fill 4 3000; cat /sys/devices/system/node/node1/numastat"
