@@ -48,6 +48,9 @@ bool arena_claim(struct mc_arena *a, struct mc_arena_part *p, uint64_t *first, u
 	if (helping && chunk > helping_chunk(a))
 		chunk = helping_chunk(a);
 	*first = p->cursor;
+	/* To the next multiple: after a helper took less, a worker's chunks would else share each
+	 * block of descriptors with their neighbours, and workers wait for each other. */
+	chunk -= *first % chunk;
 	*end = p->end - *first < chunk ? p->end : *first + chunk;
 	p->cursor = *end;
 	p->inflight++;
