@@ -470,6 +470,29 @@ static void *create_and_destroy(void *arg)
 	return (void *)bad;
 }
 
+/* clang 14's ASan does not take its allocator's locks for a fork: a child of a process whose other
+ * threads allocate may wait for ever. There the threads end first. */
+#if defined(__SANITIZE_ADDRESS__)
+#define FORK_BESIDE_THREADS 0
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define FORK_BESIDE_THREADS 0
+#endif
+#endif
+#ifndef FORK_BESIDE_THREADS
+#define FORK_BESIDE_THREADS 1
+#endif
+
+static void join_all(pthread_t t[4])
+{
+	for (unsigned int i = 0; i < 4; i++) {
+		void *bad;
+
+		pthread_join(t[i], &bad);
+		assert_null(bad);
+	}
+}
+
 /* The library keeps the machine as it read it; threads and children share that or do without. */
 static void no_topology(void **state)
 {
@@ -480,6 +503,8 @@ static void no_topology(void **state)
 	(void)state;
 	for (unsigned int i = 0; i < 4; i++)
 		assert_int_equal(pthread_create(&t[i], NULL, create_and_destroy, NULL), 0);
+	if (!FORK_BESIDE_THREADS)
+		join_all(t);
 	for (unsigned int k = 0; k < 4; k++) {
 		pid = fork();
 		if (!pid)
@@ -487,12 +512,8 @@ static void no_topology(void **state)
 		assert_int_equal(waitpid(pid, &status, 0), pid);
 		assert_int_equal(status, 0);
 	}
-	for (unsigned int i = 0; i < 4; i++) {
-		void *bad;
-
-		pthread_join(t[i], &bad);
-		assert_null(bad);
-	}
+	if (FORK_BESIDE_THREADS)
+		join_all(t);
 }
 
 /* The caller's topology may go before the arena does. */
