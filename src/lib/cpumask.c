@@ -107,11 +107,6 @@ void mc_cpumask_copy_wide_(struct mc_cpumask *dst, const struct mc_cpumask *src)
 	trim(dst);
 }
 
-void mc_cpumask_zero_wide_(struct mc_cpumask *mask)
-{
-	memset(mask->bits, 0, words(mask) * sizeof(uint64_t));
-}
-
 void mc_cpumask_setall_wide_(struct mc_cpumask *mask)
 {
 	unsigned int last = words(mask) - 1;

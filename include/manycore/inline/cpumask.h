@@ -37,7 +37,6 @@ MC_API void mc_cpumask_xor_wide_(MC_DST_AB_);
 MC_API bool mc_cpumask_andnot_wide_(MC_DST_AB_);
 MC_API void mc_cpumask_not_wide_(struct mc_cpumask *dst, const struct mc_cpumask *src);
 MC_API void mc_cpumask_copy_wide_(struct mc_cpumask *dst, const struct mc_cpumask *src);
-MC_API void mc_cpumask_zero_wide_(struct mc_cpumask *mask);
 MC_API void mc_cpumask_setall_wide_(struct mc_cpumask *mask);
 MC_API bool mc_cpumask_equal_wide_(MC_AB_);
 MC_API bool mc_cpumask_subset_wide_(MC_AB_);
