@@ -98,14 +98,8 @@ MC_API void mc_counter_set_batch(struct mc_counter *c, uint32_t batch);
 
 /* ---- bodies ---------------------------------------------------------------------------------- */
 
-/*
- * rc: 1 the add is done but for telling; -1 nothing is done yet. Declared const although it is not:
- * what it changes is seen only through atomic loads and calls, and so a loop of adds keeps the
- * counter's fields in registers. The opaque rc keeps each call where it is, the opaque result keeps
- * it at all.
- */
-MC_API int mc_counter_add_slow(struct mc_counter *c, int64_t amount, uint32_t batch, int rc)
-	__attribute__((const));
+/* rc: 1 the add is done but for telling; -1 nothing is done yet. */
+MC_API void mc_counter_add_slow(struct mc_counter *c, int64_t amount, uint32_t batch, int rc);
 
 static inline __attribute__((always_inline)) void mc_counter_add__(struct mc_counter *c,
 								  int64_t amount, uint32_t batch)
@@ -120,13 +114,8 @@ static inline __attribute__((always_inline)) void mc_counter_add__(struct mc_cou
 					 MC_HANDLE_STRIDE_(h), amount, batch - 1);
 #endif
 	(void)base;
-	if (__builtin_expect(rc, 0)) {
-		int opaque;
-
-		__asm__ volatile("" : "=r"(opaque) : "0"(rc));
-		opaque = mc_counter_add_slow(c, amount, batch, opaque);
-		__asm__ volatile("" : : "r"(opaque));
-	}
+	if (__builtin_expect(rc, 0))
+		mc_counter_add_slow(c, amount, batch, rc);
 }
 
 static inline void mc_counter_add_batch(struct mc_counter *c, int64_t amount, int32_t batch)

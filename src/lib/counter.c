@@ -206,18 +206,8 @@ static __attribute__((noinline)) void add_slower(struct mc_counter *c, int64_t a
 	tell(c, batch);
 }
 
-/* Zero, but no compiler may know: the function is declared const (counter.h), so a call whose
- * result is known would be left out, as clang did with those in this file. */
-static inline int opaque_zero(void)
-{
-	int zero = 0;
-
-	__asm__ volatile("" : "+r"(zero));
-	return zero;
-}
-
 /* The frequent reason is a batch to tell in rseq mode: no other call, nothing saved. */
-int mc_counter_add_slow(struct mc_counter *c, int64_t amount, uint32_t batch, int rc)
+void mc_counter_add_slow(struct mc_counter *c, int64_t amount, uint32_t batch, int rc)
 {
 #if MC_PERCPU_RSEQ
 	uint64_t h = c->handle, base = MC_HANDLE_ADDRESS_(h);
@@ -228,11 +218,10 @@ int mc_counter_add_slow(struct mc_counter *c, int64_t amount, uint32_t batch, in
 					   MC_HANDLE_STRIDE_(h), batch, &rest))) {
 		if (rest)
 			add(&c->count, rest);
-		return opaque_zero();
+		return;
 	}
 #endif
 	add_slower(c, amount, batch, rc);
-	return opaque_zero();
 }
 
 void mc_counter_sync(struct mc_counter *c)
