@@ -35,6 +35,24 @@ struct mc_mask_kernels {
 	size_t (*scan_full)(const uint64_t *a, size_t n);
 };
 
+/* The table of a file whose functions are named k_and, k_or ... */
+#define MC_MASK_TABLE(text)                       \
+	{                                         \
+		.name = (text),                   \
+		.and = k_and,                     \
+		.or = k_or,                       \
+		.xor = k_xor,                     \
+		.andnot = k_andnot,               \
+		.equal = k_equal,                 \
+		.subset = k_subset,               \
+		.intersects = k_intersects,       \
+		.weight = k_weight,               \
+		.weight_and = k_weight_and,       \
+		.weight_andnot = k_weight_andnot, \
+		.scan = k_scan,                   \
+		.scan_full = k_scan_full,         \
+	}
+
 extern const struct mc_mask_kernels mc_mask_generic;
 #if defined(__x86_64__)
 extern const struct mc_mask_kernels mc_mask_avx2, mc_mask_avx512;

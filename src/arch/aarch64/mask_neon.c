@@ -127,19 +127,5 @@ static size_t k_scan_full(const uint64_t *a, size_t n)
 	return i;
 }
 
-const struct mc_mask_kernels mc_mask_neon = {
-	.name = "neon",
-	.and = k_and,
-	.or = k_or,
-	.xor = k_xor,
-	.andnot = k_andnot,
-	.equal = k_equal,
-	.subset = k_subset,
-	.intersects = k_intersects,
-	.weight = k_weight,
-	.weight_and = k_weight_and,
-	.weight_andnot = k_weight_andnot,
-	.scan = k_scan,
-	.scan_full = k_scan_full,
-};
+const struct mc_mask_kernels mc_mask_neon = MC_MASK_TABLE("neon");
 #endif
