@@ -206,15 +206,9 @@ static int run_here(struct run *run, char **argv)
 		cmd_error("run", "binding to CPUs: %s", strerror(errno));
 		return RUN_FAILED;
 	}
-	if (run->emu.nr_policy) {
-		if (!emu_policy_real) {
-			cmd_error("run", "memory policy: this build knows none for the real machine");
-			return RUN_FAILED;
-		}
-		if (emu_policy_real(run->policy, run->emu.nr_policy, &error) < 0) {
-			cmd_error("run", "%s", error.text);
-			return RUN_FAILED;
-		}
+	if (run->emu.nr_policy && emu_policy_real(run->policy, run->emu.nr_policy, &error) < 0) {
+		cmd_error("run", "%s", error.text);
+		return RUN_FAILED;
 	}
 	execvp(argv[0], argv);
 	cmd_error("run", "executing: %s: %s", argv[0], strerror(errno));

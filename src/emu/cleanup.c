@@ -23,21 +23,11 @@ struct pair {
 
 static int read_pair(const char *name, struct pair *pair)
 {
-	char path[64], text[512], *p;
-	ssize_t n;
-	int fd;
+	char text[512];
 
-	snprintf(path, sizeof(path), "/proc/%.20s/stat", name);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	n = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	if (n <= 0)
+	if (emu_proc_read(text, sizeof(text), "/proc/%.20s/stat", name) < 0)
 		return -ESRCH;
-	text[n] = '\0';
-	p = strrchr(text, ')');
-	if (!p || sscanf(p + 1, " %*c %d", &pair->parent) != 1)
+	if (sscanf(emu_proc_stat(text), " %*c %d", &pair->parent) != 1)
 		return -EINVAL;
 	pair->pid = atoi(name);
 	pair->ours = false;

@@ -135,8 +135,7 @@ static void replug(struct emu *emu, struct emu_process *process)
 	const struct mc_topology *topo = emu_topology(emu);
 
 	for (struct emu_task *task = process->tasks; task; task = task->next) {
-		if (emu_policy_moving)
-			emu_policy_moving(emu, task);
+		emu_policy_moving(emu, task);
 		if (task->asked && mc_cpumask_intersects(task->asked, mc_topology_online(topo)))
 			mc_cpumask_copy(task->allowed, task->asked);
 		else if (!mc_cpumask_intersects(task->allowed, mc_topology_online(topo)))

@@ -182,50 +182,44 @@ void emu_each_process_now(struct emu *emu,
 			  void (*fn)(struct emu *emu, struct emu_process *process));
 
 /*
- * What the memory policy family (syscalls/mempolicy*.c) gives the core. Weak: absent until it is
- * linked. All are called with the process locked; `creator` belongs to another process for the
- * first task of a child process (both locked).
+ * What the memory policy family (syscalls/mempolicy*.c) gives the core. All are called with the
+ * process locked; `creator` belongs to another process for the first task of a child process (both
+ * locked).
  */
-__attribute__((weak)) void emu_policy_task_new(struct emu *emu, struct emu_task *task,
-					       const struct emu_task *creator);
-__attribute__((weak)) void emu_policy_task_gone(struct emu *emu, struct emu_task *task);
+void emu_policy_task_new(struct emu *emu, struct emu_task *task, const struct emu_task *creator);
+void emu_policy_task_gone(struct emu *emu, struct emu_task *task);
 /* A child process: a copy of its parent's ranges (parent NULL: the first process). */
-__attribute__((weak)) void emu_mm_new(struct emu *emu, struct emu_process *process,
-				      const struct emu_process *parent);
+void emu_mm_new(struct emu *emu, struct emu_process *process, const struct emu_process *parent);
 /* A new image (seen at set_tid_address or when its memory changed): ranges are gone, the task
  * policy stays. */
-__attribute__((weak)) void emu_mm_exec(struct emu *emu, struct emu_process *process);
-__attribute__((weak)) void emu_mm_gone(struct emu *emu, struct emu_process *process);
+void emu_mm_exec(struct emu *emu, struct emu_process *process);
+void emu_mm_gone(struct emu *emu, struct emu_process *process);
 /* Before the task's mask or CPU changes (first-touch attribution). */
-__attribute__((weak)) void emu_policy_moving(struct emu *emu, struct emu_task *task);
+void emu_policy_moving(struct emu *emu, struct emu_task *task);
 /* Checks options->policy against the machine, before anything is started. */
-__attribute__((weak)) int emu_policy_check(const struct emu_options *options,
-					   struct mc_error *error);
+int emu_policy_check(const struct emu_options *options, struct mc_error *error);
 /* A task ends; threads begin to be made. */
-__attribute__((weak)) void emu_policy_ending(struct emu *emu, struct emu_task *task);
+void emu_policy_ending(struct emu *emu, struct emu_task *task);
 /* Must the end of each of its threads be told, of those that were never seen too? */
-__attribute__((weak)) bool emu_policy_watches(struct emu *emu, const struct emu_process *process);
-__attribute__((weak)) void emu_policy_threads(struct emu *emu, struct emu_process *process);
+bool emu_policy_watches(struct emu *emu, const struct emu_process *process);
+void emu_policy_threads(struct emu *emu, struct emu_process *process);
 /* How first touch is told apart on this host, and why not better; for --verbose. */
-__attribute__((weak)) void emu_policy_tier(struct emu *emu, char *text, size_t size);
+void emu_policy_tier(struct emu *emu, char *text, size_t size);
 /* Applies options->policy to the first task, before its program runs. */
-__attribute__((weak)) int emu_policy_start(struct emu *emu, struct emu_task *first,
-					   struct mc_error *error);
+int emu_policy_start(struct emu *emu, struct emu_task *first, struct mc_error *error);
 /* `run` without a machine option: applies the options to this process itself, on the real machine.
  */
-__attribute__((weak)) int emu_policy_real(const struct emu_policy_option *policy, unsigned int nr,
-					  struct mc_error *error);
+int emu_policy_real(const struct emu_policy_option *policy, unsigned int nr,
+		    struct mc_error *error);
 /* Live values for the renderer (struct mc_render_live), filled before the renderer is made; its arg
  * is `emu`. */
-__attribute__((weak)) void emu_policy_live(struct emu *emu, struct mc_render_live *live);
+void emu_policy_live(struct emu *emu, struct mc_render_live *live);
 /* Text of /proc/TGID/numa_maps of a process of the tree from the host's: 0, or -errno to show the
  * host's. Locked. */
-__attribute__((weak)) int emu_policy_numa_maps(struct emu *emu, struct emu_task *task,
-					       struct mc_text *out);
+int emu_policy_numa_maps(struct emu *emu, struct emu_task *task, struct mc_text *out);
 
 /* What was written to /sys/kernel/mm/mempolicy/weighted_interleave/nodeN: 0 or -EINVAL. */
-__attribute__((weak)) int emu_policy_set_weight(struct emu *emu, unsigned int node,
-						const char *text, size_t len);
+int emu_policy_set_weight(struct emu *emu, unsigned int node, const char *text, size_t len);
 
 /* Private to the family, one pointer a run: its own state. */
 void **emu_policy_state(struct emu *emu);
@@ -233,5 +227,13 @@ void **emu_policy_state(struct emu *emu);
 /* Runs argv on the emulated machine; the exit status of `manycore run` (125, 126, 127 or the
  * command's). Dies by the command's signal when that died by one. */
 int emu_run(const struct emu_options *options, char **argv);
+
+/* proctext.c: a short file of /proc, its path by printf, as text: the length, or -errno. What
+ * follows the name in the text of a `stat`: the name may hold anything. A number of
+ * /proc/TID/status such as "Tgid:", or -1. */
+ssize_t emu_proc_read(char *text, size_t size, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+const char *emu_proc_stat(const char *text);
+long emu_proc_field(pid_t tid, const char *field);
 
 #endif

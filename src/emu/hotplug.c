@@ -83,8 +83,7 @@ static void show_weight(struct emu *emu, unsigned int node)
 
 static void apply_weight(struct emu *emu, unsigned int node, const char *text, ssize_t len)
 {
-	int rc = emu_policy_set_weight ? emu_policy_set_weight(emu, node, text, (size_t)len)
-				       : -ENOSYS;
+	int rc = emu_policy_set_weight(emu, node, text, (size_t)len);
 
 	if (!rc)
 		show_weight(emu, node);

@@ -163,8 +163,6 @@ void emu_each_process(struct emu *emu, void (*fn)(struct emu *emu, struct emu_pr
 extern _Thread_local struct emu_call *emu_call_here; /* what this receiver is at */
 bool emu_task_known(struct emu *emu, pid_t tid);
 int emu_clone_note(struct emu_call *call, uint64_t flags, uint64_t parent_tid, uint64_t stack);
-/* A field of /proc/TID/status such as "Tgid:", or -1. */
-long emu_proc_field(pid_t tid, const char *field);
 
 /* cpus.c */
 int emu_cpus_init(struct emu *emu, struct mc_error *error);

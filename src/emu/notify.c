@@ -85,17 +85,8 @@ static const struct {
 /* The name of the caller's program, as /proc has it. */
 static void name_of(pid_t tid, char name[32])
 {
-	char path[64];
-	ssize_t n = -1;
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/comm", tid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd >= 0) {
-		n = read(fd, name, 31);
-		close(fd);
-	}
-	name[n > 0 ? n : 0] = '\0';
+	if (emu_proc_read(name, 32, "/proc/%d/comm", tid) < 0)
+		name[0] = '\0';
 	for (char *p = name; *p; p++)
 		if (*p < ' ' || *p > '~')
 			*p = *p == '\n' ? '\0' : '?';

@@ -205,8 +205,7 @@ static int render_task(struct emu *emu, struct emu_task *task, pid_t tid, const 
 	int rc;
 
 	if (!strcmp(name, "numa_maps"))
-		return task && emu_policy_numa_maps ? emu_policy_numa_maps(emu, task, out)
-						    : -ENOSYS;
+		return task ? emu_policy_numa_maps(emu, task, out) : -ENOSYS;
 	of.allowed = task ? task->allowed : mc_topology_possible(topo);
 	of.cpu =
 		(int)(task ? task->cpu

@@ -68,18 +68,12 @@ static int prepare(struct emu *emu, struct mc_error *error)
 	if (rc < 0)
 		return rc;
 	if (emu->opt->nr_policy) {
-		if (!emu_policy_check || !emu_policy_start) {
-			snprintf(error->text, sizeof(error->text),
-				 "memory policy: this build does not answer memory policy options");
-			return -ENOSYS;
-		}
 		rc = emu_policy_check(emu->opt, error);
 		if (rc < 0)
 			return rc;
 	}
 	emu_tasks_init(emu);
-	if (emu_policy_live)
-		emu_policy_live(emu, &emu->live);
+	emu_policy_live(emu, &emu->live);
 	emu->live.arg = emu;
 	emu->render = mc_render_new(emu_topology(emu), &emu->live);
 	if (!emu->render) {

@@ -185,6 +185,7 @@ static void let_go(void)
 static void tell(struct emu *emu)
 {
 	const struct mc_topology *topo = emu_topology(emu);
+	char tier[200];
 
 	if (!emu->opt->verbose)
 		return;
@@ -199,12 +200,8 @@ static void tell(struct emu *emu)
 		: emu->lazy ? ", files made on first need"
 			    : ", files made at the start",
 		emu->why[0] ? "; the namespace view is not had: " : "", emu->why);
-	if (emu_policy_tier) {
-		char tier[200];
-
-		emu_policy_tier(emu, tier, sizeof(tier));
-		fprintf(stderr, "manycore run: first touch: %s\n", tier);
-	}
+	emu_policy_tier(emu, tier, sizeof(tier));
+	fprintf(stderr, "manycore run: first touch: %s\n", tier);
 }
 
 static void watch(struct emu *emu, int fd, int64_t key)
@@ -341,7 +338,7 @@ void emu_supervisor(struct emu *emu, const struct emu_start *start, int sock)
 	task = emu_task_first(emu, emu->first);
 	if (!task)
 		give_up(emu, "starting the command: out of memory");
-	if (emu->opt->nr_policy && emu_policy_start && emu_policy_start(emu, task, &error) < 0)
+	if (emu->opt->nr_policy && emu_policy_start(emu, task, &error) < 0)
 		give_up(emu, "%s", error.text);
 	if (emu_notify_start(emu) < 0 || pthread_create(&thread, NULL, refresher, emu))
 		give_up(emu,

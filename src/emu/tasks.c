@@ -7,7 +7,6 @@
  * notified: see emu.h, "Inheritance".
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,28 +16,6 @@
 #include <unistd.h>
 #include "emu/internal.h"
 #include "emu/tasks.h"
-
-long emu_proc_field(pid_t tid, const char *field)
-{
-	char path[64], text[2048], *p;
-	ssize_t n;
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", tid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -1;
-	n = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	if (n <= 0)
-		return -1;
-	text[n] = '\0';
-	/* The name comes first and may hold anything but a newline (it is escaped). */
-	p = strchr(text, '\n');
-	while (p && strncmp(p + 1, field, strlen(field)))
-		p = strchr(p + 1, '\n');
-	return p ? strtol(p + 1 + strlen(field), NULL, 10) : -1;
-}
 
 void emu_tasks_init(struct emu *emu)
 {
@@ -93,8 +70,7 @@ static void hash_task(struct emu *emu, struct emu_task *task)
 
 static void free_task(struct emu *emu, struct emu_task *task)
 {
-	if (emu_policy_task_gone)
-		emu_policy_task_gone(emu, task);
+	emu_policy_task_gone(emu, task);
 	mc_cpumask_free(task->allowed);
 	mc_cpumask_free(task->asked);
 	free(task);
@@ -115,7 +91,7 @@ void emu_process_put(struct emu *emu, struct emu_process *process)
 		process->tasks = task->next;
 		free_task(emu, task);
 	}
-	if (process->mm && emu_mm_gone)
+	if (process->mm)
 		emu_mm_gone(emu, process);
 	emu_clones_free(process);
 	if (process->pidfd >= 0)
@@ -147,32 +123,20 @@ static struct emu_task *new_task(struct emu *emu, struct emu_process *process, p
 		return NULL;
 	}
 	emu_task_place(emu, task);
-	if (emu_policy_task_new)
-		emu_policy_task_new(emu, task, creator);
+	emu_policy_task_new(emu, task, creator);
 	return task;
 }
 
 /* When the process began, in ticks; 0: there is none, or it has ended. */
 static uint64_t started(pid_t tgid)
 {
-	char path[64], text[1024], *p;
+	char text[1024], state;
 	unsigned long long at;
-	char state;
-	ssize_t n;
-	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", tgid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return 0;
-	n = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	if (n <= 0)
-		return 0;
-	text[n] = '\0';
-	p = strrchr(text, ')');
-	if (!p || sscanf(p + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
-			 &state, &at) != 2)
+	if (emu_proc_read(text, sizeof(text), "/proc/%d/stat", tgid) < 0 ||
+	    sscanf(emu_proc_stat(text),
+		   " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
+		   &state, &at) != 2)
 		return 0;
 	return state == 'Z' || state == 'X' ? 0 : at;
 }
@@ -212,8 +176,7 @@ static void adopt_process(struct emu *emu, pid_t tgid, const struct emu_task *cr
 	process->vdso = creator ? creator->process->vdso : 0;
 	pthread_mutex_init(&process->lock, NULL);
 	process->tasks = new_task(emu, process, tgid, creator);
-	if (emu_mm_new)
-		emu_mm_new(emu, process, creator ? creator->process : NULL);
+	emu_mm_new(emu, process, creator ? creator->process : NULL);
 	pthread_mutex_lock(&emu->table_lock);
 	taken = lookup_process(emu, tgid) != NULL;
 	if (!taken && process->tasks) {
@@ -476,7 +439,7 @@ bool emu_thread_unseen_exit(struct emu *emu, pid_t tid)
 	if (!process)
 		return false;
 	if (!find_in(process, tid) && emu_tasks_alike(process) &&
-	    !(emu_policy_watches && emu_policy_watches(emu, process))) {
+	    !emu_policy_watches(emu, process)) {
 		(void)emu_clone_match(emu, process, tid);
 		done = true;
 	}
@@ -496,8 +459,7 @@ void emu_process_exec(struct emu *emu, struct emu_task *task)
 	}
 	emu_clones_free(process);
 	process->vdso = 0;
-	if (emu_mm_exec)
-		emu_mm_exec(emu, process);
+	emu_mm_exec(emu, process);
 }
 
 void emu_process_gone(struct emu *emu, pid_t tgid)

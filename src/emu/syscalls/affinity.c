@@ -115,8 +115,7 @@ static int64_t take_mask(struct emu_call *call, pid_t tid, struct mc_cpumask *ma
 	if (!asked)
 		return -ENOMEM;
 	emu_settle(call, task);
-	if (emu_policy_moving)
-		emu_policy_moving(emu, task);
+	emu_policy_moving(emu, task);
 	mc_cpumask_free(task->asked);
 	task->asked = asked;
 	mc_cpumask_copy(task->allowed, mask);

@@ -8,41 +8,29 @@
  * creation, by the faults each has left; mappings with few new pages (stacks, thread data) are told
  * first, so that what is left is what the arrays have cost. That is a guess, and told as one.
  */
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include "emu/syscalls/mempolicy_settle.h"
 
-static uint64_t faults_of(const char *path)
+/* The minor faults in the text of a `stat`: state ppid pgrp session tty tpgid flags minflt. */
+static uint64_t faults_in(const char *text)
 {
-	char text[1024], *p;
 	uint64_t faults = 0;
-	ssize_t n;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
 
-	if (fd < 0)
-		return 0;
-	n = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	if (n <= 0)
-		return 0;
-	text[n] = '\0';
-	/* Behind the name, which may hold anything: state ppid pgrp session tty tpgid flags minflt.
-	 */
-	p = strrchr(text, ')');
-	if (p)
-		sscanf(p + 1, " %*c %*d %*d %*d %*d %*d %*u %lu", &faults);
+	sscanf(emu_proc_stat(text), " %*c %*d %*d %*d %*d %*d %*u %lu", &faults);
 	return faults;
 }
 
 uint64_t mp_task_faults(const struct emu_task *task)
 {
-	char path[64];
+	char text[1024];
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", task->process->tgid, task->tid);
-	return faults_of(path);
+	if (emu_proc_read(text, sizeof(text), "/proc/%d/task/%d/stat", task->process->tgid,
+			  task->tid) < 0)
+		return 0;
+	return faults_in(text);
 }
 
 static int by_tid(const void *a, const void *b)
@@ -181,8 +169,9 @@ bool mp_matters(struct settle *s, const struct pol *range, uint64_t index)
 
 uint64_t mp_process_faults(const struct emu_process *process)
 {
-	char path[64];
+	char text[1024];
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", process->tgid);
-	return faults_of(path);
+	if (emu_proc_read(text, sizeof(text), "/proc/%d/stat", process->tgid) < 0)
+		return 0;
+	return faults_in(text);
 }

@@ -6,7 +6,6 @@
  * Read from /proc/PID/status, whose ids are all in the emulator's own user namespace and so
  * comparable.
  */
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,19 +19,10 @@ struct rights {
 
 static bool read_rights(pid_t pid, struct rights *r)
 {
-	char path[64], text[4096], *p;
-	ssize_t n;
-	int fd;
+	char text[4096], *p;
 
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
+	if (emu_proc_read(text, sizeof(text), "/proc/%d/status", pid) < 0)
 		return false;
-	n = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	if (n <= 0)
-		return false;
-	text[n] = '\0';
 	p = strstr(text, "\nUid:");
 	if (!p || sscanf(p, "\nUid: %lu %lu %lu", &r->uid[0], &r->uid[1], &r->uid[2]) != 3)
 		return false;

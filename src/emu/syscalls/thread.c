@@ -21,8 +21,7 @@ int64_t emu_set_tid_address(struct emu_call *call)
 
 static void threads(struct emu_call *call)
 {
-	if (emu_policy_threads)
-		emu_policy_threads(call->emu, call->task->process);
+	emu_policy_threads(call->emu, call->task->process);
 }
 
 int64_t emu_clone(struct emu_call *call)
@@ -50,8 +49,7 @@ int64_t emu_exit(struct emu_call *call)
 		emu_settle(call, call->task);
 	/* Its faults are lost with it: what it touched is told from what others did as long as it
 	 * is there. */
-	if (emu_policy_ending)
-		emu_policy_ending(call->emu, call->task);
+	emu_policy_ending(call->emu, call->task);
 	emu_task_exit(call->emu, call->task);
 	return EMU_CONTINUE;
 }

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT
+/*
+ * proctext.c - the short files of /proc/PID, read whole into a buffer of the caller. For files that
+ * have no bound (maps, children) see their readers. Called by all of the supervisor, and by the
+ * waiter when it cleans up; nothing is allocated.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "emu/internal.h"
+
+ssize_t emu_proc_read(char *text, size_t size, const char *format, ...)
+{
+	char path[80];
+	va_list ap;
+	ssize_t n;
+	int fd, err;
+
+	va_start(ap, format);
+	vsnprintf(path, sizeof(path), format, ap);
+	va_end(ap);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	n = read(fd, text, size - 1);
+	err = errno;
+	close(fd);
+	if (n <= 0)
+		return n < 0 ? -err : -ESRCH; /* empty: it has just ended */
+	text[n] = '\0';
+	return n;
+}
+
+const char *emu_proc_stat(const char *text)
+{
+	const char *p = strrchr(text, ')');
+
+	return p ? p + 1 : "";
+}
+
+long emu_proc_field(pid_t tid, const char *field)
+{
+	char text[2048], *p;
+
+	if (emu_proc_read(text, sizeof(text), "/proc/%d/status", tid) < 0)
+		return -1;
+	/* The name comes first and may hold anything but a newline (it is escaped). */
+	p = strchr(text, '\n');
+	while (p && strncmp(p + 1, field, strlen(field)))
+		p = strchr(p + 1, '\n');
+	return p ? strtol(p + 1 + strlen(field), NULL, 10) : -1;
+}
