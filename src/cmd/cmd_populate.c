@@ -271,7 +271,7 @@ int cmd_populate(int argc, char **argv)
 		status = cmd_usage_error("populate", "--size makes a file longer: not with --read");
 	if (!status)
 		status = work(&p, argv + optind);
-	mc_cpumask_free((struct mc_cpumask *)p.nodes);
+	mc_nodemask_free((struct mc_nodemask *)p.nodes);
 	mc_topology_put(p.topo);
 	return status;
 }

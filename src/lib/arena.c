@@ -438,7 +438,7 @@ static void release(struct mc_arena *a)
 	free(a->granule_up);
 	mc_limits_close(a->limits);
 	mc_cpumask_free(a->affinity);
-	mc_cpumask_free((struct mc_cpumask *)a->nodes);
+	mc_nodemask_free((struct mc_nodemask *)a->nodes);
 	mc_topology_put(a->own_topology);
 	free(a);
 }

@@ -35,7 +35,7 @@ static void drop_key(struct key *k)
 {
 	for (int i = 0; i < FILES; i++)
 		free(k->text[i]);
-	mc_cpumask_free((struct mc_cpumask *)k->allowed);
+	mc_nodemask_free(k->allowed);
 	memset(k, 0, sizeof(*k));
 }
 
@@ -48,7 +48,7 @@ static void read_key(struct key *k)
 			k->text[i] = NULL;
 	k->allowed = mc_nodemask_alloc();
 	if (k->allowed && mc_mempolicy_allowed(k->allowed) < 0) {
-		mc_cpumask_free((struct mc_cpumask *)k->allowed);
+		mc_nodemask_free(k->allowed);
 		k->allowed = NULL;
 	}
 }

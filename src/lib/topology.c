@@ -24,7 +24,7 @@ static void view_free(struct mc_topology *topo)
 	free(topo->node);
 	mc_cpumask_free(topo->online);
 	mc_cpumask_free(topo->allowed);
-	mc_cpumask_free((struct mc_cpumask *)topo->nodes_has_cpu);
+	mc_nodemask_free((struct mc_nodemask *)topo->nodes_has_cpu);
 	topo_base_put(base);
 	free(topo);
 }

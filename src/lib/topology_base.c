@@ -120,11 +120,11 @@ void topo_base_put(struct topo_base *base)
 	mc_cpumask_free(base->present);
 	mc_cpumask_free(base->online);
 	mc_cpumask_free(base->allowed);
-	mc_cpumask_free((struct mc_cpumask *)base->nodes_possible);
-	mc_cpumask_free((struct mc_cpumask *)base->nodes_online);
-	mc_cpumask_free((struct mc_cpumask *)base->nodes_has_cpu);
-	mc_cpumask_free((struct mc_cpumask *)base->nodes_has_memory);
-	mc_cpumask_free((struct mc_cpumask *)base->nodes_allowed);
+	mc_nodemask_free((struct mc_nodemask *)base->nodes_possible);
+	mc_nodemask_free((struct mc_nodemask *)base->nodes_online);
+	mc_nodemask_free((struct mc_nodemask *)base->nodes_has_cpu);
+	mc_nodemask_free((struct mc_nodemask *)base->nodes_has_memory);
+	mc_nodemask_free((struct mc_nodemask *)base->nodes_allowed);
 	topo_files_put(base->files);
 	free(base);
 }

@@ -231,7 +231,7 @@ static int read_restriction(struct topo_reader *r)
 			nodes = NULL;
 		}
 		free(list);
-		mc_cpumask_free((struct mc_cpumask *)nodes);
+		mc_nodemask_free((struct mc_nodemask *)nodes);
 	}
 	topo_text_done(&text);
 	return 0;
