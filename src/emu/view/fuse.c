@@ -41,6 +41,7 @@ struct emu_fuse {
 	struct node *root;
 	uint64_t last_ino;
 	time_t start;
+	char *request; /* the thread's */
 };
 
 static size_t slot(const char *path)
@@ -462,20 +463,18 @@ static void *server(void *arg)
 {
 	struct emu *emu = arg;
 	struct emu_fuse *fuse = emu->fuse;
-	/* Zeroes behind a request end its names. */
-	char *room = malloc(REQUEST + 1);
+	char *room = fuse->request;
 
-	while (room) {
+	for (;;) {
 		ssize_t n = read(fuse->fd, room, REQUEST);
 
 		if (n < 0 && (errno == EINTR || errno == ENOENT || errno == EAGAIN))
 			continue;
 		if (n < (ssize_t)sizeof(struct fuse_in_header))
 			break; /* ENODEV: the last of its mounts is gone */
-		room[n] = '\0';
+		room[n] = '\0'; /* ends the names of requests that have one */
 		serve(emu, fuse, (const void *)room, room + sizeof(struct fuse_in_header));
 	}
-	free(room);
 	return NULL;
 }
 
@@ -492,8 +491,9 @@ int emu_fuse_start(struct emu *emu, int fd)
 	fuse->start = time(NULL);
 	pthread_mutex_init(&fuse->lock, NULL);
 	fuse->root = get_node(fuse, NULL, "");
-	if (!fuse->root)
-		return -ENOMEM;
+	fuse->request = malloc(REQUEST + 1);
+	if (!fuse->root || !fuse->request)
+		return -ENOMEM; /* the run ends, and with it all this */
 	emu->fuse = fuse;
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, 256 * 1024);
