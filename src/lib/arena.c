@@ -461,6 +461,7 @@ int mc_arena_create(const struct mc_arena_attr *attr, struct mc_arena **arena,
 		return rc;
 	}
 	mark_alive(a);
+	atomic_init(&a->wake_at, UINT64_MAX);
 	for (unsigned int k = 0; k < a->nr_parts; k++) {
 		const struct mc_cpumask *m = a->part[k].cpus ? a->part[k].cpus : a->affinity;
 

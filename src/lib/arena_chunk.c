@@ -70,6 +70,7 @@ void arena_notify(struct mc_arena *a)
 	if (!atomic_load(&a->waiters))
 		return;
 	pthread_mutex_lock(&a->wait_lock);
+	atomic_store(&a->wake_at, UINT64_MAX); /* who waits on says again for what */
 	pthread_cond_broadcast(&a->wait_cond);
 	pthread_mutex_unlock(&a->wait_lock);
 }
@@ -85,6 +86,12 @@ static void stop_part(struct mc_arena_part *p, enum mc_arena_stop stop, int err,
 	pthread_mutex_unlock(&p->lock);
 }
 
+static bool within_budget(struct mc_arena *a, int64_t want)
+{
+	return arena_now() - atomic_load(&a->budget_ns) < LIMIT_EVERY_NS &&
+	       atomic_fetch_sub(&a->budget, want) >= want;
+}
+
 /*
  * May `bytes` more be taken? Reading the limits costs more than a small chunk, so each reading
  * grants a quarter of what it found, and is repeated when that is used up or old. The margin covers
@@ -96,10 +103,13 @@ static bool limits_allow(struct mc_arena *a, struct mc_arena_part *p, uint64_t b
 	char why[160] = "", text[200];
 	bool cgroup = false, ok = true;
 
-	if (arena_now() - atomic_load(&a->budget_ns) < LIMIT_EVERY_NS &&
-	    atomic_fetch_sub(&a->budget, want) >= want)
+	if (within_budget(a, want))
 		return true;
 	pthread_mutex_lock(&a->limit_lock);
+	if (within_budget(a, want)) { /* somebody else has read them meanwhile */
+		pthread_mutex_unlock(&a->limit_lock);
+		return true;
+	}
 	left = mc_limits_headroom(a->limits, &cgroup, why, sizeof(why));
 	if (left < INT64_MAX / 2)
 		left -= a->margin;
@@ -385,5 +395,7 @@ void arena_run_chunk(struct mc_arena *a, struct mc_arena_part *p, uint64_t first
 	pthread_cond_broadcast(&p->changed);
 	pthread_mutex_unlock(&p->lock);
 	progress(a, finished);
-	arena_notify(a);
+	/* Not each time: a thread that is woken takes a worker's CPU only to sleep again. */
+	if (finished || atomic_load(&a->ready) >= atomic_load(&a->wake_at))
+		arena_notify(a);
 }

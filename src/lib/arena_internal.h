@@ -95,6 +95,8 @@ struct mc_arena {
 	atomic_bool cancel, destroying;
 	atomic_uint users, waiters, live;
 	_Atomic(uint64_t) ready, bad; /* pages, all parts */
+	_Atomic(uint64_t) wake_at;    /* of ready: the least that a sleeping wait wants; wait_lock
+					 to change. Parts and workers that end wake them too */
 	pthread_mutex_t wait_lock, progress_lock;
 	pthread_cond_t wait_cond; /* something was published or a worker ended, CLOCK_MONOTONIC;
 				     with wait_lock */

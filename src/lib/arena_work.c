@@ -246,10 +246,12 @@ static int wait_pages(struct mc_arena *a, uint64_t want, int timeout_ms)
 			return -ETIMEDOUT;
 		if (!atomic_load(&a->live) && do_some(a))
 			continue;
-		/* Announce first, look again, then sleep: who publishes looks at `waiters` after
-		 * publishing. */
+		/* Announce first, look again, then sleep: who publishes looks at `waiters` and
+		 * `wake_at` after publishing. */
 		pthread_mutex_lock(&a->wait_lock);
 		atomic_fetch_add(&a->waiters, 1);
+		if (want < atomic_load(&a->wake_at))
+			atomic_store(&a->wake_at, want);
 		if (!over(a, want)) {
 			if (timeout_ms < 0)
 				pthread_cond_wait(&a->wait_cond, &a->wait_lock);

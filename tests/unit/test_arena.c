@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -494,6 +495,29 @@ static void join_all(pthread_t t[4])
 	}
 }
 
+/* How often a thread slept is nothing that others' load can raise here: only who is woken sleeps
+ * again. */
+static void waits_sleep_once(void **state)
+{
+	struct mc_arena *a = make((struct mc_arena_attr){
+		.size = 64 * MiB, .chunk = 64 << 10, .threads = 2, .flags = MC_ARENA_NO_PAGES});
+	struct rusage before, after;
+
+	(void)state;
+	assert_int_equal(getrusage(RUSAGE_THREAD, &before), 0);
+	assert_int_equal(mc_arena_wait(a, 0, -1), 0);
+	assert_int_equal(getrusage(RUSAGE_THREAD, &after), 0);
+	assert_true(after.ru_nvcsw - before.ru_nvcsw < 64); /* of 1024 chunks */
+	mc_arena_destroy(a);
+	/* And who waits for less is woken for it. */
+	a = make((struct mc_arena_attr){.size = 32 * MiB, .chunk = 64 << 10, .threads = 1});
+	for (uint64_t want = 1 * MiB; want <= 32 * MiB; want += 1 * MiB) {
+		assert_int_equal(mc_arena_wait(a, want, -1), 0);
+		assert_true(mc_arena_ready(a) >= want);
+	}
+	mc_arena_destroy(a);
+}
+
 /* The library keeps the machine as it read it; threads and children share that or do without. */
 static void no_topology(void **state)
 {
@@ -542,6 +566,7 @@ int main(void)
 		cmocka_unit_test(allocator),
 		cmocka_unit_test(helping),
 		cmocka_unit_test(cancel_while_running),
+		cmocka_unit_test(waits_sleep_once),
 		cmocka_unit_test(destroy_under_waiters),
 		cmocka_unit_test(callback_refuses),
 		cmocka_unit_test(fork_rule),
