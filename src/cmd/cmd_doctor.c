@@ -3,7 +3,7 @@
  * cmd_doctor.c - `manycore doctor`: runs the probes of emu/doctor.h and tells what each means. Exit
  * status 1 when `run` can't work here, so that scripts may ask before they start.
  */
-#include <errno.h>
+#include <getopt.h>
 #include <json-c/json.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,10 +20,11 @@ static int usage(void)
 	     "Tries what 'manycore run' and the library need of this host. Each check is told with "
 	     "its state (ok, limited,\n"
 	     "bad), what was found, what that means, and the remedy.\n\n"
-	     "  --json   one JSON document on standard output\n"
-	     "  --list   only the names of the checks\n\n"
-	     "With names only those checks are done. Exit status 1 when 'manycore run' can't work "
-	     "here.");
+	     "      --json   one JSON document on standard output\n"
+	     "      --list   only the names of the checks\n"
+	     "  -h, --help   this text\n\n"
+	     "With names only those checks are done. Exit status: 0 'manycore run' works here; 1 it "
+	     "can't; 2 wrong usage.");
 	return cmd_finish("doctor", CMD_OK);
 }
 
@@ -50,16 +51,10 @@ static void to_text(const struct doctor_check *c, const struct doctor_result *r)
 
 static bool wanted(const struct doctor_check *c, int n, char **names)
 {
-	bool any = false;
-
-	for (int i = 0; i < n; i++) {
-		if (!names[i])
-			continue;
-		any = true;
+	for (int i = 0; i < n; i++)
 		if (!strcmp(names[i], c->name))
 			return true;
-	}
-	return !any;
+	return n == 0;
 }
 
 static bool known(const char *name)
@@ -127,24 +122,34 @@ static int report(bool json, int n, char **names)
 	return cmd_finish("doctor", works ? CMD_OK : CMD_FAILED);
 }
 
+static const struct option long_options[] = {
+	{"json", no_argument, NULL, 'j'},
+	{"list", no_argument, NULL, 'l'},
+	{"help", no_argument, NULL, 'h'},
+	{NULL, 0, NULL, 0},
+};
+
 int cmd_doctor(int argc, char **argv)
 {
-	bool json = false;
+	bool json = false, list = false;
+	int opt;
 
-	for (int i = 1; i < argc; i++) {
-		if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
+	opterr = 0;
+	while ((opt = getopt_long(argc, argv, ":h", long_options, NULL)) != -1) {
+		if (opt == 'h')
 			return usage();
-		if (!strcmp(argv[i], "--list")) {
-			for (const struct doctor_check *c = doctor_checks; c->name; c++)
-				puts(c->name);
-			return cmd_finish("doctor", CMD_OK);
-		}
-		if (!strcmp(argv[i], "--json")) {
-			json = true;
-			argv[i] = NULL;
-		} else if (argv[i][0] == '-' || !known(argv[i])) {
-			return cmd_usage_error("doctor", "unexpected '%s'", argv[i]);
-		}
+		if (opt == '?' || opt == ':')
+			return cmd_option_error("doctor", opt, argv);
+		json |= opt == 'j';
+		list |= opt == 'l';
 	}
-	return report(json, argc - 1, argv + 1);
+	for (int i = optind; i < argc; i++)
+		if (!known(argv[i]))
+			return cmd_usage_error("doctor", "'%s': no such check; --list names them",
+					       argv[i]);
+	if (!list)
+		return report(json, argc - optind, argv + optind);
+	for (const struct doctor_check *c = doctor_checks; c->name; c++)
+		puts(c->name);
+	return cmd_finish("doctor", CMD_OK);
 }

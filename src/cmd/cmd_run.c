@@ -53,7 +53,8 @@ static const struct option long_options[] = {
 
 static const char help_text[] =
 	"Usage: manycore run [MACHINE] [POLICY] [OPTION]... [--] COMMAND [ARGUMENT]...\n\n"
-	"Runs a command on an emulated machine. Without a machine option the policies act on this one.\n\n";
+	"Runs a command on an emulated machine. Without a machine option (or MANYCORE_MACHINE) the\n"
+	"policies act on this one.\n\n";
 
 static const char help_rest[] =
 	"\nPolicy (as numactl's; NODES and CPUS take 'all', '!', '+', 'same' too):\n"
@@ -69,12 +70,14 @@ static const char help_rest[] =
 	"\nEmulation:\n"
 	"      --view=auto|namespace|calls  how files of the machine are shown\n"
 	"      --seed=N                   turns the choice of CPUs for threads that are not pinned\n"
-	"      --rseq=real                leave restartable sequences (they tell the host's CPU)\n"
+	"      --rseq=no|real             refuse restartable sequences, or leave them (they tell the\n"
+	"                                 host's CPU)\n"
 	"      --first-touch=auto|faults  who touched a page: by page-fault events, or by counts only\n"
 	"      --strict                   what can't be answered exactly fails; opens and changes of\n"
-	"                                 mappings are all answered\n"
+	"                                 mappings are all looked at\n"
 	"      --trace[=FILE]             log what was asked and answered (default: standard error)\n"
 	"  -v, --verbose                  tell which view was chosen, and why\n"
+	"      --print-calls              print the table of the system calls that are seen\n"
 	"  -h, --help                     this help\n"
 	"\nExit status: the command's; 125 when run itself fails, 126 when the command can't be executed,\n"
 	"127 when it is not found. Dies by the command's signal when that died by one.\n";

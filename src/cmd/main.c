@@ -77,13 +77,29 @@ static int help(void)
 	return cmd_finish("help", CMD_OK);
 }
 
+/* "manycore help COMMAND" is "manycore COMMAND --help". */
+static int help_on(char **argv)
+{
+	char *ask[] = { argv[2], (char[]){ "--help" }, NULL };
+
+	if (!argv[2])
+		return help();
+	for (const struct cmd *c = cmd_table; c->name; c++)
+		if (!strcmp(argv[2], c->name))
+			return c->run(2, ask);
+	fprintf(stderr, "manycore: '%s' is no command\nTry 'manycore --help'.\n", argv[2]);
+	return CMD_USAGE;
+}
+
 int main(int argc, char **argv)
 {
 	if (argc < 2) {
 		fputs("manycore: no command given\nTry 'manycore --help'.\n", stderr);
 		return CMD_USAGE;
 	}
-	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help"))
+	if (!strcmp(argv[1], "help"))
+		return help_on(argv);
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))
 		return help();
 	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
 		printf("manycore %s\n", mc_version());

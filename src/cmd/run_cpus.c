@@ -11,7 +11,7 @@ static int fail(struct mc_error *error, int err, const char *what, const char *t
 		const char *problem)
 {
 	error->err = err;
-	snprintf(error->text, sizeof(error->text), "reading the %s: '%.200s': %s", what, text, problem);
+	snprintf(error->text, sizeof(error->text), "%s '%.200s': %s", what, text, problem);
 	return -err;
 }
 
@@ -38,7 +38,7 @@ static struct mc_cpumask *parse(const struct mc_cpumask *allowed, const char *wh
 		mc_cpumask_copy(list, allowed);
 		relative = false;
 	} else if (!*p || mc_cpulist_parse(list, p, NULL) < 0) {
-		fail(error, EINVAL, what, text, "no such list on this machine; as in 0-3,8");
+		fail(error, EINVAL, what, text, "no list, or past the end of this machine's; lists are as in 0-3,8");
 		goto bad;
 	}
 	if (relative) {
@@ -55,7 +55,8 @@ static struct mc_cpumask *parse(const struct mc_cpumask *allowed, const char *wh
 	else
 		mc_cpumask_copy(out, list);
 	if (mc_cpumask_empty(out) || !mc_cpumask_subset(out, allowed)) {
-		fail(error, EINVAL, what, text, "names some that this machine does not have online");
+		fail(error, EINVAL, what, text,
+		     "names some that this machine does not have online, or that are not allowed");
 		goto bad;
 	}
 	mc_cpumask_free(list);
@@ -69,7 +70,7 @@ bad:
 int run_cpus_parse(const struct mc_topology *topo, const char *text, struct mc_cpumask **mask,
 		   struct mc_error *error)
 {
-	struct mc_cpumask *found = parse(mc_topology_allowed(topo), "CPUs", text, error);
+	struct mc_cpumask *found = parse(mc_topology_allowed(topo), "--physcpubind", text, error);
 
 	if (!found)
 		return -error->err;
@@ -81,7 +82,7 @@ int run_cpus_parse(const struct mc_topology *topo, const char *text, struct mc_c
 int run_cpus_of_nodes(const struct mc_topology *topo, const char *text, struct mc_cpumask **mask,
 		      struct mc_error *error)
 {
-	struct mc_cpumask *nodes = parse(&mc_topology_nodes_online(topo)->m, "nodes", text, error);
+	struct mc_cpumask *nodes = parse(&mc_topology_nodes_online(topo)->m, "--cpunodebind", text, error);
 	struct mc_cpumask *cpus;
 	unsigned int node;
 
@@ -90,7 +91,7 @@ int run_cpus_of_nodes(const struct mc_topology *topo, const char *text, struct m
 	cpus = mc_cpumask_alloc_bits(mc_topology_nr_cpu_ids(topo));
 	if (!cpus) {
 		mc_cpumask_free(nodes);
-		return fail(error, ENOMEM, "nodes", text, "out of memory");
+		return fail(error, ENOMEM, "--cpunodebind", text, "out of memory");
 	}
 	mc_for_each_cpu(node, nodes) {
 		const struct mc_node *n = mc_topology_node(topo, node);
@@ -101,7 +102,7 @@ int run_cpus_of_nodes(const struct mc_topology *topo, const char *text, struct m
 	mc_cpumask_free(nodes);
 	if (mc_cpumask_empty(cpus)) {
 		mc_cpumask_free(cpus);
-		return fail(error, EINVAL, "nodes", text, "no CPU is on them");
+		return fail(error, EINVAL, "--cpunodebind", text, "no CPU is on them");
 	}
 	mc_cpumask_free(*mask);
 	*mask = cpus;

@@ -26,6 +26,7 @@ const struct doctor_check doctor_checks[] = {
 	{"pidfd", true, doctor_pidfd},
 	{"user-namespace", false, doctor_user_namespace},
 	{"mounts", false, doctor_mounts},
+	{"fuse", false, doctor_fuse},
 	{"vdso-patch", false, doctor_vdso},
 	{"apparmor", false, doctor_apparmor},
 	{"perf", false, doctor_perf},

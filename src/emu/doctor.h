@@ -60,6 +60,7 @@ void doctor_seccomp_addfd(struct doctor_result *r);
 /* doctor_ns.c */
 void doctor_user_namespace(struct doctor_result *r);
 void doctor_mounts(struct doctor_result *r);
+void doctor_fuse(struct doctor_result *r);
 void doctor_process_memory(struct doctor_result *r);
 void doctor_vdso(struct doctor_result *r);
 /* doctor_kernel.c */

@@ -14,6 +14,7 @@
 #include <sys/auxv.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -21,6 +22,7 @@
 #include "emu/doctor.h"
 
 enum { STEP_UNSHARE = 1, STEP_MAP, STEP_MOUNT };
+enum { STEP_OPEN = STEP_MAP }; /* of /dev/fuse */
 
 /* A step and an errno value in one exit status: errno values of these steps are below 64. */
 static int failed(int step, int err)
@@ -50,12 +52,28 @@ static int bind_over_sysfs(void)
 	return 0;
 }
 
+static int enter_user_namespace(uid_t uid, gid_t gid)
+{
+	char map[64];
+	int err;
+
+	if (unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0)
+		return failed(STEP_UNSHARE, errno);
+	err = write_file("/proc/self/setgroups", "deny");
+	snprintf(map, sizeof(map), "%u %u 1", (unsigned int)gid, (unsigned int)gid);
+	if (!err)
+		err = write_file("/proc/self/gid_map", map);
+	snprintf(map, sizeof(map), "%u %u 1", (unsigned int)uid, (unsigned int)uid);
+	if (!err)
+		err = write_file("/proc/self/uid_map", map);
+	return err ? failed(STEP_MAP, err) : 0;
+}
+
 static int try_user_namespace(void *arg)
 {
 	uid_t uid = getuid();
 	gid_t gid = getgid();
-	char map[64];
-	int err;
+	int rc;
 
 	(void)arg;
 	/* Root may always: the question is what an ordinary user may. */
@@ -66,19 +84,11 @@ static int try_user_namespace(void *arg)
 			return failed(STEP_UNSHARE, errno);
 		prctl(PR_SET_DUMPABLE, 1); /* else the maps belong to root */
 	}
-	if (unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0)
-		return failed(STEP_UNSHARE, errno);
-	err = write_file("/proc/self/setgroups", "deny");
-	snprintf(map, sizeof(map), "%u %u 1", (unsigned int)gid, (unsigned int)gid);
-	if (!err)
-		err = write_file("/proc/self/gid_map", map);
-	snprintf(map, sizeof(map), "%u %u 1", (unsigned int)uid, (unsigned int)uid);
-	if (!err)
-		err = write_file("/proc/self/uid_map", map);
-	if (err)
-		return failed(STEP_MAP, err);
-	err = bind_over_sysfs();
-	return err ? failed(STEP_MOUNT, err) : 0;
+	rc = enter_user_namespace(uid, gid);
+	if (rc)
+		return rc;
+	rc = bind_over_sysfs();
+	return rc ? failed(STEP_MOUNT, rc) : 0;
 }
 
 static void userns_remedy(struct doctor_result *r, int step)
@@ -156,6 +166,59 @@ void doctor_mounts(struct doctor_result *r)
 			  "calls view");
 	doctor_remedy(
 		r, "docker run --cap-add SYS_ADMIN --security-opt apparmor=unconfined; or nothing");
+}
+
+/* As `run` mounts it, nobody answering: nothing asks. */
+static int try_fuse(void *arg)
+{
+	char options[128];
+	int fd, rc;
+
+	(void)arg;
+	if (getuid() != 0) {
+		rc = enter_user_namespace(getuid(), getgid());
+		if (rc)
+			return rc;
+	} else if (unshare(CLONE_NEWNS) != 0) {
+		return failed(STEP_UNSHARE, errno);
+	}
+	fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		return failed(STEP_OPEN, errno);
+	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0)
+		return failed(STEP_MOUNT, errno);
+	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=%u,group_id=%u", fd,
+		 (unsigned int)getuid(), (unsigned int)getgid());
+	if (mount("manycore", "/sys/devices/system/cpu", "fuse", MS_NOSUID | MS_NODEV | MS_NOEXEC,
+		  options) != 0)
+		return failed(STEP_MOUNT, errno);
+	return 0;
+}
+
+void doctor_fuse(struct doctor_result *r)
+{
+	int rc = doctor_in_child(try_fuse, NULL);
+	struct stat st;
+
+	if (!rc && (getuid() != 0 || (stat("/dev/fuse", &st) == 0 && (st.st_mode & 6) == 6))) {
+		doctor_value(r, "allowed");
+		doctor_meaning(r, "machines of more than 16 CPUs are shown at no cost to their start, and "
+				  "calls that name files are not slowed");
+		return;
+	}
+	r->state = DOCTOR_LIMITED;
+	if (!rc)
+		doctor_value(r, "root only");
+	else if (rc == 255)
+		doctor_value(r, "the probe died");
+	else
+		doctor_value(r, "%s: %s", rc >> 6 == STEP_OPEN ? "/dev/fuse" :
+					  rc >> 6 == STEP_MOUNT ? "mount" : "unshare",
+			     strerror(rc & 63));
+	doctor_meaning(r, "%sthe machine's files are made on a tmpfs: above 64 CPUs stat, access and "
+			  "readlink are then slower", rc ? "" : "for ordinary users ");
+	doctor_remedy(r, "modprobe fuse, and chmod 666 /dev/fuse as udev does it; in a container: docker "
+			 "run --device /dev/fuse; or nothing: the same machine is shown");
 }
 
 /* A child that waits to be read, as a program in `manycore run` waits while its call is answered.

@@ -185,14 +185,15 @@ static void let_go(void)
 static void tell(struct emu *emu)
 {
 	const struct mc_topology *topo = emu_topology(emu);
+	unsigned int nodes;
 	char tier[200];
 
 	if (!emu->opt->verbose)
 		return;
-	fprintf(stderr, "manycore run: %u CPUs (%u online), %u memory nodes\n",
+	nodes = mc_cpumask_weight(&mc_topology_nodes_online(topo)->m);
+	fprintf(stderr, "manycore run: %u CPUs (%u online), %u memory node%s\n",
 		mc_cpumask_weight(mc_topology_possible(topo)),
-		mc_cpumask_weight(mc_topology_online(topo)),
-		mc_cpumask_weight(&mc_topology_nodes_online(topo)->m));
+		mc_cpumask_weight(mc_topology_online(topo)), nodes, nodes == 1 ? "" : "s");
 	fprintf(stderr, "manycore run: view: %s%s%s%s%s\n",
 		emu->view == EMU_VIEW_NAMESPACE ? "namespace" : "calls",
 		emu->view == EMU_VIEW_NAMESPACE && emu->in_userns ? " (in a user namespace)" : "",

@@ -19,8 +19,11 @@ class Bench(mctest.TestCase):
     def test_usage(self):
         self.ok(manycore("bench"), 2)
         self.assertIn("'nosuch'", self.ok(manycore("bench", "nosuch"), 2).err)
-        self.ok(manycore("bench", "--rounds", "0", "all"), 2)
-        self.ok(manycore("bench", "all", "more"), 2)
+        for args, told in ((["--rounds", "0", "all"], "--rounds: '0'"), (["--rounds=x", "all"], "--rounds: 'x'"),
+                           (["--size=1", "pageinit"], "--size: '1'"), (["all", "more"], "'more'"),
+                           (["all", "--wrong"], "--wrong: no such option"), (["--filter"], "--filter: needs a value"),
+                           (["cpumask", "--quick", "--filter=no-such"], "no case of cpumask has 'no-such'")):
+            self.assertIn(told, self.ok(manycore("bench", *args), 2).err)
 
     def test_each_quick(self):
         for name in benches():

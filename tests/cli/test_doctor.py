@@ -54,7 +54,7 @@ class Doctor(mctest.TestCase):
 
     def test_usage(self):
         self.assertIn("nosuch", self.ok(manycore("doctor", "nosuch"), 2).err)
-        self.ok(manycore("doctor", "--nosuch"), 2)
+        self.assertIn("--nosuch: no such option", self.ok(manycore("doctor", "--nosuch"), 2).err)
         status, doc, checks = examine("rseq", "mm-cid")
         self.assertEqual(set(checks), {"rseq", "mm-cid"})
 
@@ -79,6 +79,10 @@ class Doctor(mctest.TestCase):
         if os.getuid() == 0:
             c = self.check_denied(["mount"], "mounts", "limited")
             self.assertIn("calls view", c["meaning"])
+
+    def test_no_fuse(self):
+        c = self.check_denied(["mount"], "fuse", "limited", text="tmpfs")
+        self.assertIn("/dev/fuse", c["remedy"])
 
     def test_no_filter(self):
         """A filter that refuses every later one, as some containers have."""

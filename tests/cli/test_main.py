@@ -20,6 +20,9 @@ class Main(mctest.TestCase):
             self.assertIn("Usage: manycore COMMAND", r.out)
             self.assertEqual(r.err, "")
         self.assertIn("bench", commands())
+        for c in commands():
+            self.assertEqual(self.ok(manycore("help", c)).out, manycore(c, "--help").out)
+        self.assertIn("'nosuch'", self.ok(manycore("help", "nosuch"), 2).err)
 
     def test_version(self):
         with open(os.path.join(mctest.TOP, "include/manycore/base.h")) as f:

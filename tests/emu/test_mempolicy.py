@@ -36,7 +36,7 @@ class Options(mctest.TestCase):
         self.assertEqual(self.show("--balancing", "-m", "1")["policy"], "[8194]")
 
     def test_errors(self):
-        for options, word in ((["-m", "4"], "not among"), (["-m", "x"], "not among"), (["-m", "0-"], "range"),
+        for options, word in ((["-m", "4"], "--membind '4': a node"), (["-m", "x"], "no number"), (["-m", "0-"], "lacks"), (["-N", "4"], "--cpunodebind '4'"), (["-C", "999"], "--physcpubind '999'"),
                               (["-m", "!all"], "no node"), (["-p", "0,1"], "one node"), (["-b"], "--membind"), (["-m", "same"], "before"), (["-i", "0", "-m", "1"], "conflict")):
             r = mctest.manycore("run", *FOUR, *options, "--", "true")
             self.assertEqual(r.status, 125, repr(r))

@@ -4,6 +4,7 @@
  * the other files here.
  */
 #include <errno.h>
+#include <getopt.h>
 #include <json-c/json.h>
 #include <math.h>
 #include <stdarg.h>
@@ -28,6 +29,7 @@ struct bench {
 	const char *filter;
 	unsigned int rounds;    /* from --rounds, 0: default */
 	uint64_t size;          /* from --size, 0: default */
+	bool any;               /* a case was wanted, whether or not it could run */
 	struct json_object *cases, *notes;
 };
 
@@ -49,9 +51,12 @@ uint64_t bench_size(const struct bench *b)
 	return b->size;
 }
 
-bool bench_wanted(const struct bench *b, const char *case_name)
+bool bench_wanted(struct bench *b, const char *case_name)
 {
-	return !b->filter || strstr(case_name, b->filter);
+	if (b->filter && !strstr(case_name, b->filter))
+		return false;
+	b->any = true;
+	return true;
 }
 
 void bench_note(struct bench *b, const char *format, ...)
@@ -247,45 +252,82 @@ static int usage(void)
 	     "  --quick        tiny counts: shows that it works, not how fast\n"
 	     "  --filter TEXT  only cases whose name has TEXT in it\n"
 	     "  --rounds N     slices a case (default 31)\n"
-	     "  --size SIZE    memory of one sample (pageinit, interleave), such as 512M\n\nBenches:");
+	     "  --size SIZE    memory of one sample (pageinit, interleave), such as 512M\n"
+	     "  -h, --help     this text\n\n"
+	     "Exit status: 0; 1 when a measurement or the output failed; 2 wrong usage.\n\nBenches:");
 	for (const struct bench_def *d = bench_table; d->name; d++)
 		printf("  %-12s %s\n", d->name, d->summary);
 	return cmd_finish("bench", CMD_OK);
+}
+
+enum { OPT_JSON = 0x5000, OPT_QUICK, OPT_FILTER, OPT_ROUNDS, OPT_SIZE };
+
+static const struct option long_options[] = {
+	{ "json", no_argument, NULL, OPT_JSON },
+	{ "quick", no_argument, NULL, OPT_QUICK },
+	{ "filter", required_argument, NULL, OPT_FILTER },
+	{ "rounds", required_argument, NULL, OPT_ROUNDS },
+	{ "size", required_argument, NULL, OPT_SIZE },
+	{ "help", no_argument, NULL, 'h' },
+	{ NULL, 0, NULL, 0 },
+};
+
+static int take_option(struct bench *b, int opt, const char *value)
+{
+	char *end;
+
+	switch (opt) {
+	case OPT_JSON:
+		b->json = true;
+		return CMD_OK;
+	case OPT_QUICK:
+		b->quick = true;
+		return CMD_OK;
+	case OPT_FILTER:
+		b->filter = value;
+		return CMD_OK;
+	case OPT_ROUNDS:
+		b->rounds = (unsigned int)strtoul(value, &end, 10);
+		if (*value < '0' || *value > '9' || *end || b->rounds < 1 || b->rounds > 1000000)
+			return cmd_usage_error("bench", "--rounds: '%s': give 1 to 1000000", value);
+		return CMD_OK;
+	default:
+		if (!populate_parse_size(value, &b->size) || b->size < MIN_SIZE)
+			return cmd_usage_error("bench", "--size: '%s': give a size of 4M or more, as 512M",
+					       value);
+		return CMD_OK;
+	}
 }
 
 int cmd_bench(int argc, char **argv)
 {
 	struct bench b = { 0 };
 	struct json_object *all;
-	const char *name = NULL;
+	const char *name;
 	bool known = false;
+	int opt, status;
 
 	/* The two forms that `bench run` starts by itself. */
 	if (argc == 2 && !strcmp(argv[1], "--run-worker"))
 		return bench_run_worker();
 	if (argc == 2 && !strcmp(argv[1], "--run-stamp"))
 		return bench_run_stamp();
-	for (int i = 1; i < argc; i++) {
-		if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
+	opterr = 0;
+	while ((opt = getopt_long(argc, argv, ":h", long_options, NULL)) != -1) {
+		if (opt == 'h')
 			return usage();
-		if (!strcmp(argv[i], "--json"))
-			b.json = true;
-		else if (!strcmp(argv[i], "--quick"))
-			b.quick = true;
-		else if (!strcmp(argv[i], "--filter") && i + 1 < argc)
-			b.filter = argv[++i];
-		else if (!strcmp(argv[i], "--rounds") && i + 1 < argc && atoi(argv[i + 1]) > 0)
-			b.rounds = (unsigned int)atoi(argv[++i]);
-		else if (!strcmp(argv[i], "--size") && i + 1 < argc && populate_parse_size(argv[i + 1], &b.size) &&
-			 b.size >= MIN_SIZE)
-			i++;
-		else if (argv[i][0] == '-' || name)
-			return cmd_usage_error("bench", "unexpected '%s'", argv[i]);
-		else
-			name = argv[i];
+		if (opt == '?' || opt == ':')
+			return cmd_option_error("bench", opt, argv);
+		status = take_option(&b, opt, optarg);
+		if (status)
+			return status;
 	}
+	name = argv[optind];
 	if (!name)
 		return cmd_usage_error("bench", "which bench? 'all' runs every one");
+	if (argv[optind + 1])
+		return cmd_usage_error("bench", "'%s': one bench at a time, or 'all'",
+				       argv[optind + 1]);
 	all = json_object_new_array();
 	for (const struct bench_def *d = bench_table; d->name; d++)
 		if (!strcmp(name, "all") || !strcmp(name, d->name)) {
@@ -295,6 +337,11 @@ int cmd_bench(int argc, char **argv)
 	if (!known) {
 		json_object_put(all);
 		return cmd_usage_error("bench", "there is no bench '%s'", name);
+	}
+	if (b.filter && !b.any) {
+		json_object_put(all);
+		return cmd_usage_error("bench", "--filter: no case of %s has '%s' in its name", name,
+				       b.filter);
 	}
 	if (b.json) {
 		struct json_object *doc = json_object_array_length(all) == 1

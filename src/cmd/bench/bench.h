@@ -54,7 +54,7 @@ bool bench_quick(const struct bench *b);
 /* --size: bytes of one sample, 0: the bench's own choice. */
 uint64_t bench_size(const struct bench *b);
 /* --filter SUBSTRING given? Is this case wanted? Benches whose set-up is dear ask before. */
-bool bench_wanted(const struct bench *b, const char *case_name);
+bool bench_wanted(struct bench *b, const char *case_name);
 
 struct bench_def {
 	const char *name;

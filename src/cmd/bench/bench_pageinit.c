@@ -70,7 +70,7 @@ static double speed(void)
 
 /* Size that is used: what the issue's table says, less on smaller or slower machines, little for
  * --quick. At most `share` of the free memory. */
-static uint64_t fit(const struct bench *b, uint64_t want, double share)
+static uint64_t fit(struct bench *b, uint64_t want, double share)
 {
 	double free_bytes = (double)read_number("/proc/meminfo", "MemAvailable:") * 1024;
 
@@ -141,7 +141,7 @@ static void measure(struct bench *b, const struct column *col, const struct mc_t
 }
 
 /* Descriptors alone take little memory. */
-static uint64_t column_size(const struct bench *b, const struct column *col)
+static uint64_t column_size(struct bench *b, const struct column *col)
 {
 	bool whole = col->flags & MC_ARENA_NO_PAGES && !bench_quick(b) && !bench_size(b);
 
@@ -149,7 +149,7 @@ static uint64_t column_size(const struct bench *b, const struct column *col)
 }
 
 /* Is any row of the column asked for? Setting it up is dear. */
-static bool column_wanted(const struct bench *b, const char *name)
+static bool column_wanted(struct bench *b, const char *name)
 {
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	bool any = false;

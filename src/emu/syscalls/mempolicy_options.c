@@ -13,16 +13,37 @@
 #include <string.h>
 #include "emu/syscalls/mempolicy.h"
 
-static int fail(struct mc_error *error, int err, const char *value, const char *problem)
+static int fail(struct mc_error *error, int err, const char *what, const char *problem)
 {
 	if (error) {
 		error->err = err;
 		error->where = 0;
-		snprintf(error->text, sizeof(error->text), "memory policy: '%.200s': %s",
-			 value ? value : "", problem);
+		snprintf(error->text, sizeof(error->text), "%s: %s", what, problem);
 	}
 	return -err;
 }
+
+/* The option as it may be given, and its nodes. */
+static int fail_option(struct mc_error *error, const struct emu_policy_option *option,
+		       const char *problem)
+{
+	static const struct {
+		char letter;
+		const char *name;
+	} names[] = {{'i', "--interleave"}, {'w', "--weighted-interleave"}, {'m', "--membind"},
+		     {'p', "--preferred"},  {'P', "--preferred-many"},      {'l', "--localalloc"}};
+	const char *name = "memory policy";
+	char what[256];
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (names[i].letter == option->letter)
+			name = names[i].name;
+	snprintf(what, sizeof(what), option->value ? "%s '%.200s'" : "%s", name, option->value);
+	return fail(error, EINVAL, what, problem);
+}
+
+static const char no_node[] = "a node that is no number, that the machine lacks, or that is not "
+			      "allowed; 'numactl -H' shows them";
 
 /* One number, a place among the allowed nodes when relative. POL_NO_NODE: none, or out of range. */
 static unsigned int number(const char **text, const uint64_t *allowed, unsigned int words,
@@ -43,7 +64,7 @@ static unsigned int number(const char **text, const uint64_t *allowed, unsigned 
 }
 
 static int parse_items(const char *text, const uint64_t *allowed, unsigned int words, uint64_t *set,
-		       const char *value, struct mc_error *error)
+		       const struct emu_policy_option *option, struct mc_error *error)
 {
 	bool relative = *text == '+';
 
@@ -56,15 +77,12 @@ static int parse_items(const char *text, const uint64_t *allowed, unsigned int w
 		unsigned int first = number(&text, allowed, words, relative), last = first;
 
 		if (first == POL_NO_NODE)
-			return fail(error, EINVAL, value,
-				    "a node that is no number or not among the machine's");
+			return fail_option(error, option, no_node);
 		if (*text == '-') {
 			text++;
 			last = number(&text, allowed, words, relative);
 			if (last == POL_NO_NODE)
-				return fail(error, EINVAL, value,
-					    "a range whose end is no number or not among the "
-					    "machine's nodes");
+				return fail_option(error, option, no_node);
 		}
 		for (; first <= last; first++)
 			if (pol_isset(allowed, first))
@@ -72,21 +90,22 @@ static int parse_items(const char *text, const uint64_t *allowed, unsigned int w
 		if (*text != ',')
 			break;
 	}
-	return *text ? fail(error, EINVAL, value,
-			    "nodes are numbers and ranges with commas between, or all")
+	return *text ? fail_option(error, option,
+				   "nodes are numbers and ranges with commas between, or all")
 		     : 0;
 }
 
-static int parse_nodes(const char *value, const uint64_t *allowed, unsigned int words,
-		       uint64_t *set, struct mc_error *error)
+static int parse_nodes(const struct emu_policy_option *option, const uint64_t *allowed,
+		       unsigned int words, uint64_t *set, struct mc_error *error)
 {
+	const char *value = option->value;
 	bool invert = *value == '!';
 	int rc;
 
 	memset(set, 0, words * sizeof(*set));
 	if (!*value)
 		return 0;
-	rc = parse_items(value + invert, allowed, words, set, value, error);
+	rc = parse_items(value + invert, allowed, words, set, option, error);
 	for (unsigned int i = 0; i < words && invert; i++)
 		set[i] = allowed[i] & ~set[i];
 	return rc;
@@ -110,8 +129,8 @@ static int read_options(const struct emu_policy_option *policy, unsigned int nr,
 			continue;
 		}
 		if (chosen)
-			return fail(error, EINVAL, policy[i].value,
-				    "conflicting policies: only one of -i -w -m -p -P -l");
+			return fail_option(error, &policy[i],
+					   "conflicts with the policy before it: one of -i -w -m -p -P -l");
 		chosen = &policy[i];
 	}
 	if (balancing && (!chosen || chosen->letter != 'm'))
@@ -122,7 +141,7 @@ static int read_options(const struct emu_policy_option *policy, unsigned int nr,
 		*mode = MC_MPOL_LOCAL;
 		return 0;
 	}
-	rc = parse_nodes(chosen->value, allowed, words, set, error);
+	rc = parse_nodes(chosen, allowed, words, set, error);
 	if (rc)
 		return rc;
 	switch (chosen->letter) {
@@ -139,15 +158,14 @@ static int read_options(const struct emu_policy_option *policy, unsigned int nr,
 	case 'p':
 		*mode = MC_MPOL_PREFERRED;
 		if (pol_weight(set, words) != 1)
-			return fail(error, EINVAL, chosen->value,
-				    "--preferred takes one node; see --preferred-many");
+			return fail_option(error, chosen, "takes one node; --preferred-many takes several");
 		break;
 	default:
 		*mode = MC_MPOL_PREFERRED_MANY;
 		break;
 	}
 	if (*mode != MC_MPOL_DEFAULT && pol_empty(set, words))
-		return fail(error, EINVAL, chosen->value, "no node is left of this");
+		return fail_option(error, chosen, "no node is left of this");
 	return 0;
 }
 
@@ -158,13 +176,13 @@ int emu_policy_check(const struct emu_options *options, struct mc_error *error)
 	int mode, rc = -ENOMEM;
 
 	if (set && !mc_topology_has_numa(options->topo))
-		rc = fail(error, ENOSYS, "", "the machine's kernel has no memory nodes");
+		rc = fail(error, ENOSYS, "memory policy", "the machine's kernel has no memory nodes");
 	else if (set)
 		rc = read_options(options->policy, options->nr_policy, machine->allowed,
 				  machine->words, set, &mode, error);
 	free(set);
 	pol_machine_free(machine);
-	return rc == -ENOMEM ? fail(error, ENOMEM, "", "out of memory") : rc;
+	return rc == -ENOMEM ? fail(error, ENOMEM, "memory policy", "out of memory") : rc;
 }
 
 int emu_policy_start(struct emu *emu, struct emu_task *first, struct mc_error *error)
@@ -187,7 +205,7 @@ int emu_policy_start(struct emu *emu, struct emu_task *first, struct mc_error *e
 		task->pol = pol;
 	}
 	free(set);
-	return rc == -ENOMEM ? fail(error, ENOMEM, "", "out of memory") : rc;
+	return rc == -ENOMEM ? fail(error, ENOMEM, "memory policy", "out of memory") : rc;
 }
 
 int emu_policy_real(const struct emu_policy_option *policy, unsigned int nr, struct mc_error *error)
@@ -211,5 +229,5 @@ int emu_policy_real(const struct emu_policy_option *policy, unsigned int nr, str
 	}
 	mc_cpumask_free(&allowed->m);
 	mc_cpumask_free(&set->m);
-	return rc == -ENOMEM ? fail(error, ENOMEM, "", "out of memory") : rc;
+	return rc == -ENOMEM ? fail(error, ENOMEM, "memory policy", "out of memory") : rc;
 }
