@@ -8,35 +8,41 @@
 #include "os/os.h"
 #include "topology_read.h"
 
+struct links {
+	struct mc_cpumask *mask; /* the reader's scratch: zeroed by the first link */
+	bool any;
+};
+
 static int note_link(void *arg, const char *name)
 {
-	struct mc_cpumask *mask = arg;
+	struct links *links = arg;
 	unsigned int cpu;
 
-	if (topo_numbered(name, "cpu", &cpu) && cpu < mask->nbits)
-		mc_cpumask_set(mask, cpu);
+	if (!topo_numbered(name, "cpu", &cpu) || cpu >= links->mask->nbits)
+		return 0;
+	if (!links->any)
+		mc_cpumask_zero(links->mask);
+	links->any = true;
+	mc_cpumask_set(links->mask, cpu);
 	return 0;
 }
 
 /* The CPUs whose own node this is, offline ones too: the cpuN links. Where a recording has none:
- * the node's CPUs. */
+ * the node's CPUs. Machines of very many nodes have mostly nodes without: those cost nothing of the
+ * size of a mask, and keep the empty set that they start with. */
 static int read_links(struct topo_reader *r, struct topo_node *node, const char *dir)
 {
-	struct mc_cpumask *links = mc_cpumask_alloc_bits(r->base->nr_cpu_ids);
+	struct links links = {.mask = r->scratch};
 	unsigned int cpu;
 
-	if (!links)
-		return topo_read_problem(r, ENOMEM, dir, "out of memory");
-	topo_read_dir(r, dir, note_link, links);
-	mc_cpumask_and(links, links, r->base->present);
-	mc_for_each_cpu(cpu, links) {
+	topo_read_dir(r, dir, note_link, &links);
+	if (!links.any || !mc_cpumask_and(links.mask, links.mask, r->base->present))
+		return 0;
+	mc_for_each_cpu(cpu, links.mask) {
 		r->base->cpu[cpu].ids.node = node->id;
 		r->base->cpu[cpu].hidden.node = node->id;
 	}
-	/* Nodes start with the empty set: machines of very many nodes have mostly those. */
-	if (!mc_cpumask_empty(links))
-		node->linked = topo_intern(r->base, links);
-	mc_cpumask_free(links);
+	node->linked = topo_intern(r->base, links.mask);
 	return node->linked == TOPO_NO_MASK ? topo_read_problem(r, ENOMEM, dir, "out of memory") : 0;
 }
 
@@ -89,16 +95,16 @@ static int read_node(struct topo_reader *r, struct topo_node *node)
 
 /* Recordings made by tools that leave the links out: each CPU belongs to the first node that lists
  * it. */
-static int derive_links(struct topo_reader *r)
+static int derive_links(struct topo_reader *r, uint32_t none)
 {
 	struct topo_base *base = r->base;
 	unsigned int cpu;
 
 	for (unsigned int i = 0; i < base->nr_nodes; i++)
-		if (!mc_cpumask_empty(base->mask[base->node[i].linked]))
+		if (base->node[i].linked != none)
 			return 0;
 	for (unsigned int i = 0; i < base->nr_nodes; i++) {
-		if (mc_cpumask_empty(base->mask[base->node[i].cpus]))
+		if (base->node[i].cpus == none)
 			continue;
 		mc_cpumask_zero(r->scratch);
 		mc_for_each_cpu(cpu, base->mask[base->node[i].cpus]) {
@@ -115,48 +121,88 @@ static int derive_links(struct topo_reader *r)
 	return 0;
 }
 
-/* What the folder of `node` would list with all CPUs online: also its offline links and, under
- * numa=fake, those of the other nodes cut from the same physical one (which list the same CPUs). */
-static uint32_t with_offline(struct topo_reader *r, const struct topo_node *node,
-			     const struct mc_cpumask *offline)
+/* Chains of offline CPUs by their own node, and of nodes by the set of CPUs they list: heads are
+ * indexed by the node's rank and by the set, both chains end with TOPO_NO_MASK. */
+struct offline {
+	uint32_t *cpu, *next_cpu;   /* nr_nodes heads, nr_cpu_ids links */
+	uint32_t *same, *next_same; /* nr_masks heads, nr_nodes links; not for the empty set */
+};
+
+static void chain(uint32_t *head, uint32_t *next, uint32_t at)
 {
-	const struct topo_base *base = r->base;
-	const struct mc_cpumask *list = base->mask[node->cpus];
-	unsigned int cpu;
-
-	mc_cpumask_copy(r->scratch, list);
-	mc_for_each_cpu(cpu, offline) {
-		const struct topo_node *own = topo_node(base, base->cpu[cpu].ids.node);
-
-		if (own == node || (own && own->cpus == node->cpus && !mc_cpumask_empty(list)))
-			mc_cpumask_set(r->scratch, cpu);
-	}
-	return topo_intern(r->base, r->scratch);
+	next[at] = *head;
+	*head = at;
 }
 
-static int add_offline(struct topo_reader *r)
+static int chain_offline(struct topo_base *base, uint32_t none, struct offline *o)
+{
+	size_t nr = (size_t)2 * base->nr_nodes + base->nr_cpu_ids + base->nr_masks;
+	unsigned int cpu;
+
+	o->cpu = malloc(nr * sizeof(*o->cpu));
+	if (!o->cpu)
+		return -ENOMEM;
+	memset(o->cpu, 0xff, nr * sizeof(*o->cpu)); /* TOPO_NO_MASK */
+	o->next_cpu = o->cpu + base->nr_nodes;
+	o->same = o->next_cpu + base->nr_cpu_ids;
+	o->next_same = o->same + base->nr_masks;
+	mc_for_each_cpu(cpu, base->present) {
+		struct topo_node *own = topo_node(base, base->cpu[cpu].ids.node);
+
+		if (own && !mc_cpumask_test(base->online, cpu))
+			chain(&o->cpu[own - base->node], o->next_cpu, cpu);
+	}
+	for (unsigned int i = 0; i < base->nr_nodes; i++)
+		if (base->node[i].cpus != none)
+			chain(&o->same[base->node[i].cpus], o->next_same, i);
+	return 0;
+}
+
+/* Gives the nodes that list the same CPUs as node `first` (the first of its chain) what their
+ * folders would list with all CPUs online: also the offline CPUs of each of them (several with the
+ * same list: numa=fake cut them from one physical node). */
+static int add_to_nodes(struct topo_reader *r, const struct offline *o, uint32_t first)
 {
 	struct topo_base *base = r->base;
-	struct mc_cpumask *offline;
-	uint32_t *cpus;
+	uint32_t cpus = base->node[first].cpus, i, cpu;
+	bool any = false;
+
+	for (i = first; i != TOPO_NO_MASK; i = o->next_same[i]) {
+		for (cpu = o->cpu[i]; cpu != TOPO_NO_MASK; cpu = o->next_cpu[cpu]) {
+			if (!any)
+				mc_cpumask_copy(r->scratch, base->mask[cpus]);
+			any = true;
+			mc_cpumask_set(r->scratch, cpu);
+		}
+	}
+	if (!any)
+		return 0;
+	cpus = topo_intern(base, r->scratch);
+	for (i = first; i != TOPO_NO_MASK; i = o->next_same[i])
+		base->node[i].cpus = cpus;
+	return cpus == TOPO_NO_MASK ? -ENOMEM : 0;
+}
+
+static int add_offline(struct topo_reader *r, uint32_t none)
+{
+	struct topo_base *base = r->base;
+	struct offline o;
+	uint32_t sets = base->nr_masks;
 	int rc;
 
 	if (mc_cpumask_equal(base->present, base->online))
 		return 0;
-	offline = mc_cpumask_alloc_bits(base->nr_cpu_ids);
-	cpus = calloc(base->nr_nodes ? base->nr_nodes : 1, sizeof(*cpus));
-	rc = offline && cpus ? 0 : -ENOMEM;
-	if (rc == 0)
-		mc_cpumask_andnot(offline, base->present, base->online);
-	for (unsigned int i = 0; rc == 0 && i < base->nr_nodes; i++) {
-		cpus[i] = with_offline(r, &base->node[i], offline);
-		if (cpus[i] == TOPO_NO_MASK)
-			rc = -ENOMEM;
+	rc = chain_offline(base, none, &o);
+	if (rc == 0) {
+		/* Those without a list first: what they get may be a list that others have. */
+		for (unsigned int i = 0; rc == 0 && i < base->nr_nodes; i++)
+			if (base->node[i].cpus == none)
+				rc = add_to_nodes(r, &o, i);
+		for (uint32_t set = 0; rc == 0 && set < sets; set++)
+			if (o.same[set] != TOPO_NO_MASK)
+				rc = add_to_nodes(r, &o, o.same[set]);
+		free(o.cpu);
 	}
-	for (unsigned int i = 0; rc == 0 && i < base->nr_nodes; i++)
-		base->node[i].cpus = cpus[i];
-	mc_cpumask_free(offline);
-	free(cpus);
 	return rc < 0 ? topo_read_problem(r, ENOMEM, SYS_NODE, "out of memory") : 0;
 }
 
@@ -240,13 +286,18 @@ static int read_restriction(struct topo_reader *r)
 int topo_read_nodes(struct topo_reader *r)
 {
 	int rc = 0;
+	uint32_t none;
 
+	mc_cpumask_zero(r->scratch);
+	none = topo_intern(r->base, r->scratch);
+	if (none == TOPO_NO_MASK)
+		return topo_read_problem(r, ENOMEM, SYS_NODE, "out of memory");
 	for (unsigned int i = 0; rc == 0 && i < r->base->nr_nodes; i++)
 		rc = read_node(r, &r->base->node[i]);
 	if (rc == 0)
-		rc = derive_links(r);
+		rc = derive_links(r, none);
 	if (rc == 0)
-		rc = add_offline(r);
+		rc = add_offline(r, none);
 	if (rc == 0 && r->base->has_numa)
 		rc = read_states(r);
 	if (rc == 0 && !r->files)
