@@ -106,6 +106,9 @@ class Record(unittest.TestCase):
                     for n in j["node"]:
                         n.pop("mem_free", None)
                         n.pop("mem_total", None)
+                    # Tests beside this one change the pool; the sizes there are stay.
+                    for page in [h for n in j["node"] for h in n["hugepages"]]:
+                        page.update(total=0, free=0, surplus=0)
                     j["mem_total"] = 0
                 self.assertEqual(back, live)
             self.assertEqual(sorted(os.listdir(d)), ["m.tar", "m.tar.gz", "m.tar.xz", "m.tar.zst"])

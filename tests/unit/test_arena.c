@@ -472,12 +472,11 @@ static void *create_and_destroy(void *arg)
 }
 
 /* clang 14's ASan does not take its allocator's locks for a fork: a child of a process whose other
- * threads allocate may wait for ever. TSan reports, at the child's exit, the parent's threads that
- * had ended and were not yet joined. There the threads end first. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+ * threads allocate may wait for ever. There the threads end first. */
+#if defined(__SANITIZE_ADDRESS__)
 #define FORK_BESIDE_THREADS 0
 #elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#if __has_feature(address_sanitizer)
 #define FORK_BESIDE_THREADS 0
 #endif
 #endif
