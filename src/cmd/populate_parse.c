@@ -95,8 +95,9 @@ int populate_parse_set(const char *text, const struct mc_cpumask *allowed, struc
 	if (rc < 0) {
 		mc_cpumask_free(m);
 		return failure(error, -rc, text,
-			       rc == -EINVAL ? "no list, or past the end of this machine's; lists are as in 0-3,8"
-					      : "names some that this machine does not have online, or that are not allowed");
+			       rc == -EINVAL
+				       ? "no list, or past the end of this machine's; lists are as in 0-3,8"
+				       : "names some that are not online here, or not allowed");
 	}
 	mc_cpumask_free(*mask);
 	*mask = m;
