@@ -230,10 +230,15 @@ static int sort_in(struct mc_arena_phys *ph, char *pool, size_t off, size_t byte
 	return rc;
 }
 
+static char *pool_at(const struct mc_arena_phys *ph, uint64_t off)
+{
+	return ph->pool + (ph->unit - (uintptr_t)ph->pool % ph->unit) % ph->unit + off;
+}
+
 /* Takes more pages from the system: until every stack could serve, or the limits say no. */
 static int grow_pool(struct mc_arena *a, struct mc_arena_phys *ph)
 {
-	char *pool = ph->pool + (ph->unit - (uintptr_t)ph->pool % ph->unit) % ph->unit, why[160];
+	char *pool = pool_at(ph, 0), why[160];
 	bool cgroup;
 	size_t got = 0;
 	int rc;
@@ -249,41 +254,72 @@ static int grow_pool(struct mc_arena *a, struct mc_arena_phys *ph)
 	return rc;
 }
 
+static bool present(const struct mc_arena_phys *ph, const void *at)
+{
+	uint64_t frame = 0;
+
+	return !mc_os_pagemap_frames(ph->pagemap, at, 1, &frame) && frame;
+}
+
 static int move_page(struct mc_arena *a, struct mc_arena_phys *ph, uint64_t page, uint64_t off)
 {
-	char *pool = ph->pool + (ph->unit - (uintptr_t)ph->pool % ph->unit) % ph->unit;
+	char *from = pool_at(ph, off), *to = arena_addr(a, page);
+	int rc;
 
-	if (ph->mover >= 0)
-		return mc_os_move(ph->mover, arena_addr(a, page), pool + off, ph->unit);
-	if (mremap(pool + off, ph->unit, ph->unit, MREMAP_MAYMOVE | MREMAP_FIXED,
-		   arena_addr(a, page)) == MAP_FAILED)
-		return -errno;
-	return 0;
+	if (ph->mover >= 0) {
+		rc = mc_os_move(ph->mover, to, from, ph->unit);
+		/* Beside compaction the kernel (seen on 6.18) may move a page, try again, and find
+		 * it there. */
+		return rc == -EEXIST && present(ph, to) && !present(ph, from) ? 0 : rc;
+	}
+	return mremap(from, ph->unit, ph->unit, MREMAP_MAYMOVE | MREMAP_FIXED, to) == MAP_FAILED
+		       ? -errno
+		       : 0;
+}
+
+/* A page of chunk k. Compaction may have moved one elsewhere since it was sorted in: looked at
+ * again. */
+static int take(struct mc_arena *a, struct mc_arena_phys *ph, unsigned int k, uint64_t *off,
+		uint64_t *frame)
+{
+	struct stack *s = &ph->stack[k];
+	int rc = 0;
+
+	while (!rc) {
+		uint64_t now = 0;
+
+		while (!rc && !s->n && !atomic_load(&a->cancel))
+			rc = ph->pool ? grow_pool(a, ph) : -ENOMEM;
+		if (rc || !s->n)
+			return rc ? rc : -ECANCELED;
+		s->n--;
+		*off = s->off[s->n];
+		*frame = s->frame[s->n];
+		rc = mc_os_pagemap_frames(ph->pagemap, pool_at(ph, *off), 1, &now);
+		if (now) /* 0: on its way just now */
+			*frame = now;
+		if (!rc && chunk_of(ph, *frame) == k)
+			return 0;
+		if (!rc)
+			rc = push(&ph->stack[chunk_of(ph, *frame)], *off, *frame);
+	}
+	return rc;
 }
 
 int arena_phys_fill(struct mc_arena *a, uint64_t first, uint64_t end, uint64_t *done)
 {
 	struct mc_arena_phys *ph = a->phys;
-	uint64_t i;
+	uint64_t i, off = 0, frame = 0;
 	int rc = 0;
 
 	pthread_mutex_lock(&ph->lock);
 	for (i = first; i < end; i++) {
-		struct stack *s = &ph->stack[i % ph->n];
-
-		if (!ph->pool)
-			rc = -ENOMEM;
-		while (!rc && !s->n && !atomic_load(&a->cancel))
-			rc = grow_pool(a, ph);
-		if (!rc && !s->n)
-			rc = -ECANCELED;
-		if (rc)
-			break;
-		s->n--;
-		rc = move_page(a, ph, i, s->off[s->n]);
+		rc = take(a, ph, (unsigned int)(i % ph->n), &off, &frame);
+		if (!rc)
+			rc = move_page(a, ph, i, off);
 		if (rc < 0)
 			break;
-		ph->frame[i] = s->frame[s->n];
+		ph->frame[i] = frame;
 	}
 	ph->moved += i - first;
 	/* The target is registered with the mover: a touch of a page that never came would wait for

@@ -18,7 +18,7 @@
 #include <manycore/manycore.h>
 #include "skip.h"
 
-enum { CHUNKS = 4, PAGES = 1024 };
+enum { CHUNKS = 4, PAGES = 1024, TRIES = 50 };
 
 /* The physical address that is k/CHUNKS through the machine's RAM, holes not counted: our own
  * reading of /proc/iomem. */
@@ -42,20 +42,20 @@ static uint64_t border(unsigned int k)
 	return UINT64_MAX;
 }
 
-static void frames_alternate(void **state)
+/*
+ * One arena: 1 its pages alternate, 0 they do not, -1 the machine can't serve it now. The kernel's
+ * compaction, set off by whoever wants huge pages, may move pages of an arena that is ready: then
+ * they do not alternate though nothing is wrong, so one good arena of several is asked for.
+ */
+static int alternates(void)
 {
 	struct mc_arena_attr at = {.size = PAGES * 4096, .phys_chunks = CHUNKS, .page_size = 4096};
 	uint64_t entry[PAGES], bound[CHUNKS];
 	struct mc_arena *a = NULL;
 	struct mc_error e;
+	unsigned int good = 0;
 	int fd, rc;
 
-	(void)state;
-	if (geteuid() || border(1) == UINT64_MAX || border(1) == 0) {
-		if (!test_skip_allowed("pagemap-pfn"))
-			fail_msg("MUST_WORK=1: needs pagemap-pfn");
-		skip();
-	}
 	if (mc_arena_create(&at, &a, &e))
 		fail_msg("%s", e.text);
 	rc = mc_arena_wait(a, 0, -1);
@@ -66,7 +66,7 @@ static void frames_alternate(void **state)
 		mc_arena_part_report(a, 0, &r);
 		fprintf(stderr, "%s\n", r.error.text);
 		mc_arena_destroy(a);
-		skip();
+		return -1;
 	}
 	assert_int_equal(rc, 0);
 	for (unsigned int k = 0; k < CHUNKS; k++)
@@ -80,15 +80,32 @@ static void frames_alternate(void **state)
 		uint64_t frame = entry[i] & ((UINT64_C(1) << 55) - 1);
 		unsigned int k = 0;
 
-		assert_true(entry[i] >> 63);
 		while (frame * 4096 >= bound[k])
 			k++;
-		assert_int_equal(k, i % CHUNKS);
-		assert_int_equal(mc_arena_page(a, mc_arena_address(a, i))->frame, frame);
+		good += entry[i] >> 63 && k == i % CHUNKS &&
+			mc_arena_page(a, mc_arena_address(a, i))->frame == frame;
 		assert_int_equal(*(uint64_t *)mc_arena_address(a, i), 0);
 		*(uint64_t *)mc_arena_address(a, i) = i;
 	}
 	mc_arena_destroy(a);
+	return good == PAGES;
+}
+
+static void frames_alternate(void **state)
+{
+	int got = 0;
+
+	(void)state;
+	if (geteuid() || border(1) == UINT64_MAX || border(1) == 0) {
+		if (!test_skip_allowed("pagemap-pfn"))
+			fail_msg("MUST_WORK=1: needs pagemap-pfn");
+		skip();
+	}
+	for (int i = 0; i < TRIES && !got; i++)
+		got = alternates();
+	if (got < 0)
+		skip();
+	assert_int_equal(got, 1);
 }
 
 static void says_so_without_the_right(void **state)
