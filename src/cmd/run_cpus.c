@@ -38,7 +38,7 @@ static struct mc_cpumask *parse(const struct mc_cpumask *allowed, const char *wh
 		mc_cpumask_copy(list, allowed);
 		relative = false;
 	} else if (!*p || mc_cpulist_parse(list, p, NULL) < 0) {
-		fail(error, EINVAL, what, text, "no list, or past the end of this machine's; lists are as in 0-3,8");
+		fail(error, EINVAL, what, text, "no list, or past the end of this machine's; as in 0-3,8");
 		goto bad;
 	}
 	if (relative) {
@@ -56,7 +56,7 @@ static struct mc_cpumask *parse(const struct mc_cpumask *allowed, const char *wh
 		mc_cpumask_copy(out, list);
 	if (mc_cpumask_empty(out) || !mc_cpumask_subset(out, allowed)) {
 		fail(error, EINVAL, what, text,
-		     "names some that this machine does not have online, or that are not allowed");
+		     "names some that are not online or not allowed");
 		goto bad;
 	}
 	mc_cpumask_free(list);

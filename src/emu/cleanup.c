@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * cleanup.c - leaving nothing behind: killing a tree to a fixed point, removing the private folder.
- * Called by the waiter when the supervisor died and by the supervisor when the waiter died; the
- * caller is a subreaper.
+ * cleanup.c - leaving no process behind: killing a tree to a fixed point. Called by guard, waiter
+ * and supervisor when another one of them died; the caller is a subreaper.
  */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -117,19 +115,4 @@ void emu_kill_descendants(pid_t root)
 			return;
 		nanosleep(&wait, NULL);
 	}
-}
-
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st;
-	(void)type;
-	(void)ftw;
-	remove(path);
-	return 0;
-}
-
-void emu_remove_tree(const char *path)
-{
-	if (path[0])
-		nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
 }

@@ -126,7 +126,13 @@ _Noreturn void emu_child(struct emu *emu, const struct emu_start *start, int soc
  * that kills. */
 void emu_kill_reserve(void);
 void emu_kill_descendants(pid_t root);
+
+/* folder.c: the calls view's private folder. */
+int emu_tree_make_private(struct emu *emu, struct mc_error *error);
 void emu_remove_tree(const char *path);
+void emu_folder_empty(int dir); /* closes it */
+/* Removes, beside this path, what runs of this user that were killed as a whole left: a few. */
+void emu_folder_sweep(const char *tree_path);
 
 /* filter.c */
 bool emu_line_active(const struct emu *emu, const struct emu_syscall *line);
@@ -189,7 +195,6 @@ bool emu_path_mounted(struct emu *emu, const char *path);
 
 /* view/tree.c */
 int emu_tree_prepare(struct emu *emu, struct mc_error *error);  /* before the command runs */
-int emu_tree_make_private(struct emu *emu, struct mc_error *error);
 /* Makes what is needed to reach `path` (absolute, clean, owned). 0 or -errno as of walking it. */
 int emu_tree_ensure(struct emu *emu, const char *path);
 /* Does the file's content move by itself? Then its opens are answered with emu_file_open(). */

@@ -84,7 +84,7 @@ static int prepare(struct emu *emu, struct mc_error *error)
 	return 0;
 }
 
-/* A name for the private folder, so that whoever is left can remove it. */
+/* A name for the private folder, so that whoever is left can remove it. folder.c knows its form. */
 static void name_tree(struct emu *emu)
 {
 	static const char *const places[] = {"/dev/shm", "/tmp", "/var/tmp"};
@@ -94,7 +94,7 @@ static void name_tree(struct emu *emu)
 	while (i + 1 < sizeof(places) / sizeof(places[0]) && access(places[i], W_OK | X_OK) < 0)
 		i++;
 	(void)!getrandom(&salt, sizeof(salt), 0);
-	snprintf(emu->tree_path, sizeof(emu->tree_path), "%s/manycore.%d.%016llx", places[i],
+	snprintf(emu->tree_path, sizeof(emu->tree_path), "%s/manycore.%d.%016llx.run", places[i],
 		 getpid(), (unsigned long long)salt);
 }
 

@@ -316,6 +316,7 @@ void emu_supervisor(struct emu *emu, const struct emu_start *start, int sock)
 		files.rlim_cur = 1024;
 	emu->max_watched = (unsigned int)files.rlim_cur / 2;
 	emu->max_files = emu->max_watched / 4 < 256 ? emu->max_watched / 4 : 256;
+	emu_folder_sweep(emu->tree_path);
 	start_view(emu, start, &child);
 	/* The command is in the job's session already. The kernel must not take us for a shell of
 	 * that session, which could continue what has stopped: when the outer shell is killed, the

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """`manycore run` by its own promises, in both views: calls and their errors (probe.c), files by every way of opening
 them, hot-plug, exit status, descriptors, options. Clients, recordings, consistency and stress have tests of their own."""
-import os, re, signal, subprocess, sys, unittest, time
+import fcntl, os, random, re, shutil, signal, subprocess, sys, unittest, time
 import mctest
 
 HERE = os.path.join(mctest.BUILD, "tests", "emu")
@@ -373,6 +373,108 @@ class Made(Device, mctest.TestCase):
 
 class Calls(Common, mctest.TestCase):
     view = "calls"
+
+
+class Sweep(mctest.TestCase):
+    """What a run that was killed as a whole left is removed by later starts of the same user, and nothing else is. Runs of
+    other tests sweep too: only what must stay is looked for at once."""
+    uid = mctest.NOBODY if os.getuid() == 0 else None
+
+    def setUp(self):
+        super().setUp()
+        self.place = "/dev/shm" if os.access("/dev/shm", os.W_OK | os.X_OK) else "/tmp"
+
+    def run_it(self, *args):
+        return self.ok(mctest.manycore("run", *args, uid=self.uid))
+
+    def folder(self, tail=".run", mode=0o755, uid=None):
+        path = f"{self.place}/manycore.{os.getpid()}.{random.getrandbits(64):016x}{tail}"
+        os.makedirs(path + "/sys/devices")
+        with open(path + "/sys/file", "w"):
+            pass
+        for p in path + "/sys/devices", path + "/sys/file", path + "/sys", path:
+            if os.getuid() == 0:
+                os.chown(p, *[self.uid if uid is None else uid] * 2)
+        os.chmod(path, mode)
+        self.addCleanup(shutil.rmtree, path, True)
+        return path
+
+    def swept(self, paths):
+        """A start removes a few: started until all are gone."""
+        end = time.monotonic() + mctest.LIMIT
+        while any(map(os.path.exists, paths)) and time.monotonic() < end:
+            self.run_it("--smp", "2", "true")
+        self.assertEqual([p for p in paths if os.path.exists(p)], [])
+
+    def test_killed_whole(self):
+        user = {} if self.uid is None else {"user": self.uid, "group": self.uid, "extra_groups": []}
+        p = subprocess.Popen([mctest.MANYCORE, "run", "--view=calls", *MACHINE, "--", "sh", "-c",
+                              "ls -R /sys/devices/system/node >/dev/null; echo there; read x"],
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **user)
+        self.assertEqual(p.stdout.readline(), "there\n")
+        for _ in range(3):      # it is in use
+            self.run_it("--smp", "2", "true")
+        left = mctest.left_by(p.pid)
+        self.assertEqual(len(left), 1)
+        self.assertTrue(os.path.isdir(left.copy().pop() + "/sys/devices/system/node/node0"))
+        parts, at = [p.pid], 0
+        while at < len(parts):
+            os.kill(parts[at], signal.SIGSTOP)      # so that none can tidy up after another
+            with open(f"/proc/{parts[at]}/task/{parts[at]}/children") as f:
+                parts += map(int, f.read().split())
+            at += 1
+        self.assertGreaterEqual(len(parts), 4)
+        for pid in parts:
+            os.kill(pid, signal.SIGKILL)
+        p.communicate()
+        self.swept(left)
+
+    def test_what_goes(self):
+        outside = os.path.join(self.dir, "keep")
+        os.mkdir(outside)
+        dead = [self.folder() for _ in range(6)]
+        os.symlink(outside, dead[0] + "/sys/link")
+        with open(outside + "/file", "w"):
+            pass
+        if self.uid is not None:
+            os.chown(outside, self.uid, self.uid)
+        self.swept(dead)
+        self.assertTrue(os.path.exists(outside + "/file"))
+
+    def test_what_stays(self):
+        locked, others = self.folder(), []
+        fd = os.open(locked, os.O_RDONLY | os.O_DIRECTORY)
+        self.addCleanup(os.close, fd)
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        others = [self.folder(mode=0o777), self.folder(mode=0o775), self.folder(tail=""), self.folder(tail=".run2"),
+                  self.folder(tail="0.run")]
+        if os.getuid() == 0:
+            others.append(self.folder(uid=54321))     # no test runs as that user
+        name = f"{self.place}/manycore.1.{random.getrandbits(64):016x}.run"
+        outside = self.folder(tail=".outside")
+        os.symlink(outside, name)
+        self.addCleanup(os.unlink, name)
+        fifo = f"{self.place}/manycore.1.{random.getrandbits(64):016x}.run"
+        os.mkfifo(fifo)
+        self.addCleanup(os.unlink, fifo)
+        self.swept([self.folder()])
+        for path in others + [locked, outside, name]:
+            self.assertTrue(os.path.exists(path + "/sys/file"), path)
+
+    def test_starts_at_once(self):
+        """Runs that begin and end beside each other do not take each other's folder for a dead one's."""
+        command = [mctest.MANYCORE, "run", "--view=calls", "--smp", "4", "--nodes", "2", "--", "cat",
+                   "/sys/devices/system/node/online"]
+        if self.uid is not None:
+            command = ["setpriv", "--reuid", str(self.uid), "--regid", str(self.uid), "--clear-groups"] + command
+        dead = [self.folder() for _ in range(4)]
+        for _ in range(10):
+            runs = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) for _ in range(8)]
+            for p in runs:
+                out, _ = p.communicate(timeout=mctest.LIMIT)
+                self.assertEqual((p.returncode, out), (0, "0-1\n"))
+                self.assertEqual(mctest.left_by(p.pid), set())
+        self.swept(dead)
 
 
 class Auto(mctest.TestCase):

@@ -7,7 +7,6 @@
  * a call first names something in it (emu->lazy), so that a start costs the same for 2 and for 8192
  * CPUs. After hot-plug all is made anew.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -199,45 +198,6 @@ int emu_tree_lstat(struct emu *emu, const char *path, struct stat *st)
 	return fstatat(emu->tree, path + 1, st, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
 }
 
-int emu_tree_make_private(struct emu *emu, struct mc_error *error)
-{
-	int rc;
-
-	if (mkdir(emu->tree_path, 0755) == 0)
-		emu->tree = open(emu->tree_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (emu->tree >= 0)
-		return 0;
-	rc = -errno;
-	snprintf(error->text, sizeof(error->text),
-		 "making a private folder: %s: %s; /dev/shm, /tmp or /var/tmp must be writable", emu->tree_path,
-		 strerror(-rc));
-	return rc;
-}
-
-static void empty(int dir)
-{
-	DIR *d = fdopendir(dir);
-	struct dirent *e;
-
-	if (!d) {
-		close(dir);
-		return;
-	}
-	while ((e = readdir(d))) {
-		int sub;
-
-		if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, ".."))
-			continue;
-		if (!unlinkat(dirfd(d), e->d_name, 0))
-			continue;
-		sub = openat(dirfd(d), e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		if (sub >= 0)
-			empty(sub);
-		(void)unlinkat(dirfd(d), e->d_name, AT_REMOVEDIR);
-	}
-	closedir(d);
-}
-
 void emu_tree_stale(struct emu *emu)
 {
 	struct mc_error error;
@@ -259,7 +219,7 @@ void emu_tree_stale(struct emu *emu)
 				 O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
 		if (dir >= 0)
-			empty(dir);
+			emu_folder_empty(dir);
 	}
 	(void)emu_tree_prepare(emu, &error);
 	pthread_mutex_unlock(&emu->tree_lock);
