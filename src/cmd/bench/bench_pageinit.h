@@ -22,11 +22,16 @@ struct pageinit_job {
 	double other;     /* a second result of the same run, for the peer that reports it */
 	const char *path; /* page cache: the file */
 	bool longest;     /* latencies: the very longest rather than p999 */
+	/* pageinit_help_longest(): how many longest ones, how many of those lost their CPU to others
+	 * meanwhile, and what CPU time they took themselves, ms. */
+	unsigned int samples, preempted;
+	double cpu_most, cpu_sum;
 };
 
 /* GB/s (Mpages/s under MC_ARENA_NO_PAGES) by an arena. 0 when it failed. */
 double pageinit_arena(void *job);
 double pageinit_memset(void *job);
+double pageinit_touch(void *job); /* descriptors' memory, new, set by plain threads: Mpages/s */
 double pageinit_map_populate(void *job);
 double pageinit_madvise(void *job);     /* MADV_POPULATE_WRITE of the whole, one thread */
 double pageinit_qemu(void *job);        /* what prealloc=on adds to a start of qemu-system-x86_64 */

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "cmd/bench/bench_pageinit.h"
@@ -72,23 +73,50 @@ static void *set_slice(void *arg)
 	return NULL;
 }
 
-double pageinit_memset(void *job)
+/* Seconds that `n` threads take for it, their making and ending included; 0 when that failed. */
+static double set_by_threads(char *at, uint64_t size, unsigned int n)
 {
-	struct pageinit_job *j = job;
-	unsigned int n = j->threads < MAX_THREADS ? j->threads : MAX_THREADS;
 	struct slice s[MAX_THREADS];
 	pthread_t t[MAX_THREADS];
 	uint64_t from = bench_now_ns();
+	unsigned int made = 1;
 
-	for (unsigned int i = 0; i < n; i++) {
-		s[i] = (struct slice){j->present + j->size / n * i, j->size / n};
-		if (i && pthread_create(&t[i], NULL, set_slice, &s[i]))
-			return NOTHING;
-	}
+	if (n > MAX_THREADS)
+		n = MAX_THREADS;
+	for (unsigned int i = 0; i < n; i++)
+		s[i] = (struct slice){at + size / n * i, size / n};
+	while (made < n && !pthread_create(&t[made], NULL, set_slice, &s[made]))
+		made++;
 	set_slice(&s[0]);
-	for (unsigned int i = 1; i < n; i++)
+	for (unsigned int i = 1; i < made; i++)
 		pthread_join(t[i], NULL);
-	return (double)j->size / seconds_since(from) / 1e9;
+	return made == n ? seconds_since(from) : 0;
+}
+
+double pageinit_memset(void *job)
+{
+	struct pageinit_job *j = job;
+	double s = set_by_threads(j->present, j->size, j->threads);
+
+	return s > 0 ? (double)j->size / s / 1e9 : NOTHING;
+}
+
+double pageinit_touch(void *job)
+{
+	struct pageinit_job *j = job;
+	size_t huge = 2 << 20, pages = j->size / (size_t)sysconf(_SC_PAGESIZE),
+	       bytes = pages * sizeof(struct mc_page);
+	char *p = mmap(NULL, bytes + huge, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0),
+	     *at = p + (huge - (size_t)p % huge) % huge;
+	double s;
+
+	if (p == MAP_FAILED)
+		return NOTHING;
+	madvise(at, bytes, MADV_HUGEPAGE);
+	s = set_by_threads(at, bytes, j->threads);
+	munmap(p, bytes + huge);
+	return s > 0 ? (double)pages / s / 1e6 : NOTHING;
 }
 
 /* Maps as the arena does; NULL when that fails. */
@@ -346,24 +374,49 @@ double pageinit_first_alloc(void *job)
 	return first;
 }
 
+/* This thread's: how often it lost its CPU to others, and its CPU time. */
+static double cpu_ms(long *preempted)
+{
+	struct rusage u;
+
+	getrusage(RUSAGE_THREAD, &u);
+	*preempted = u.ru_nivcsw;
+	return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1e3 +
+	       (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e3;
+}
+
 double pageinit_help_longest(void *job)
 {
 	struct pageinit_job *j = job, one = *j;
 	struct mc_arena *a = create(j);
-	uint64_t longest = 0;
+	long before, after, lost = 0;
+	double own = 0, from, cpu;
+	uint64_t longest = 0, most;
 
 	j->other = NOTHING;
 	if (!a)
 		return NOTHING;
-	for (unsigned int i = 0; i < HELPS; i++) {
-		uint64_t t = bench_now_ns();
+	/* Early ones: who asks for the last of it waits for whatever worker holds that. */
+	most = (j->size / mc_arena_page_size(a) >> HELP_ORDER) * 5 / 8;
+	for (uint64_t i = 0; i < HELPS && i < most; i++) {
+		uint64_t t;
 
+		from = cpu_ms(&before);
+		t = bench_now_ns();
 		if (!mc_arena_alloc(a, HELP_ORDER, MC_ANY_NODE))
 			break;
 		t = bench_now_ns() - t;
-		if (t > longest)
-			longest = t;
+		if (t <= longest)
+			continue;
+		longest = t;
+		cpu = cpu_ms(&after);
+		own = cpu - from;
+		lost = after - before;
 	}
+	j->samples++;
+	j->preempted += lost > 0;
+	j->cpu_sum += own;
+	j->cpu_most = own > j->cpu_most ? own : j->cpu_most;
 	/* A chunk's time by itself: one thread, nothing beside it. */
 	one.threads = 1;
 	j->other = (double)mc_arena_chunk_size(a) / 1e6 / pageinit_arena(&one);
