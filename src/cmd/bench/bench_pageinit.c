@@ -16,8 +16,8 @@
 #include <unistd.h>
 #include "cmd/bench/bench_pageinit.h"
 
-/* A case takes BUDGET_S and the round under way; once the whole run has taken WHOLE_S, which it does
- * where memory comes slowly, LATE_S. */
+/* A case takes BUDGET_S and the round under way; once the whole run has taken WHOLE_S, which it
+ * does where memory comes slowly, LATE_S. */
 enum { ROUNDS = 9, ROUNDS_DEAR = 5, BUDGET_S = 18, WHOLE_S = 150, LATE_S = 3 };
 enum { PROBES = 5, STALE_S = 20 };
 /* Of the free memory: where peers hold as much at the same time, and where none does. */
@@ -269,7 +269,8 @@ static void run_latencies(struct bench *b, const struct mc_topology *topo)
 		bench_note(b,
 			   "help-longest: %u of %u longest ones were preempted; CPU time %.2f ms at "
 			   "most, %.2f ms on average",
-			   help.preempted, help.samples, help.cpu_most, help.cpu_sum / help.samples);
+			   help.preempted, help.samples, help.cpu_most,
+			   help.cpu_sum / help.samples);
 	c.budget_s = budget();
 	c.name = "mmap-latency-p999";
 	c.self = (struct bench_side){.sample = pageinit_latency_arena, .arg = &lat};

@@ -22,8 +22,8 @@ struct pageinit_job {
 	double other;     /* a second result of the same run, for the peer that reports it */
 	const char *path; /* page cache: the file */
 	bool longest;     /* latencies: the very longest rather than p999 */
-	/* pageinit_help_longest(): how many longest ones, how many of those lost their CPU to others
-	 * meanwhile, and what CPU time they took themselves, ms. */
+	/* pageinit_help_longest(): how many longest ones, how many of those lost their CPU to
+	 * others meanwhile, and what CPU time they took themselves, ms. */
 	unsigned int samples, preempted;
 	double cpu_most, cpu_sum;
 };
