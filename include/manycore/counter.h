@@ -23,9 +23,12 @@
 MC_BEGIN_DECLS
 
 struct mc_counter {
-	/* Private. Read by every add. */
+	/* Private. Read by every add: what the handle means, so that no add need take it apart. */
 	uint64_t handle; /* int64_t total, one per copy; 0: not initialised */
-	uint64_t told;   /* distance in bytes from a total to its uint32_t told */
+	const struct mc_percpu_kind *kind;
+	uint64_t base_at; /* the first copy's total */
+	uint64_t told_at; /* the first copy's uint32_t told */
+	uint64_t stride;  /* from copy to copy */
 	uint32_t batch;
 	uint32_t group; /* in the first of init_many: how many */
 	/* Written when a batch is told, by set and by large adds. */
@@ -98,67 +101,86 @@ MC_API void mc_counter_set_batch(struct mc_counter *c, uint32_t batch);
 
 /* ---- bodies ---------------------------------------------------------------------------------- */
 
+/* What an add read, "read" once more where its fast and its slow path meet. No instruction comes of
+ * it on the fast path; but gcc then sees that a loop of adds has them all in registers unless the
+ * slow path was taken, and loads them again only there. clang would only spill them. */
+#ifdef __clang__
+#define MC_COUNTER_KEEP_(c) ((void)0)
+#else
+#define MC_COUNTER_KEEP_(c)                                                                   \
+	__asm__ volatile(""                                                                   \
+			 :                                                                    \
+			 : "rm"((c)->kind), "rm"((c)->kind->cs_off), "rm"((c)->kind->id_off), \
+			   "rm"((c)->base_at), "rm"((c)->told_at), "rm"((c)->stride))
+#endif
+
 /* rc: 1 the add is done but for telling; -1 nothing is done yet. */
 MC_API void mc_counter_add_slow(struct mc_counter *c, int64_t amount, uint32_t batch, int rc);
 
-static inline __attribute__((always_inline)) void mc_counter_add__(struct mc_counter *c,
-								  int64_t amount, uint32_t batch)
+/* Always: gcc takes each line of the sequence for a costly instruction. */
+#define MC_COUNTER_ADD_ static inline __attribute__((always_inline))
+
+MC_COUNTER_ADD_ void mc_counter_add__(struct mc_counter *c, int64_t amount, uint32_t batch)
 {
-	uint64_t h = c->handle, base = MC_HANDLE_ADDRESS_(h);
 	int rc = -1;
 
 #if MC_PERCPU_RSEQ
 	/* Larger ones could wrap the 32-bit difference between total and told. */
 	if (__builtin_expect((uint64_t)amount + (UINT64_C(1) << 29) <= UINT64_C(1) << 30, 1))
-		rc = mc_rseq_counter_add(MC_HANDLE_KIND_(h), base, base + c->told,
-					 MC_HANDLE_STRIDE_(h), amount, batch - 1);
+		rc = mc_rseq_counter_add(c->kind, c->base_at, c->told_at, c->stride, &c->count,
+					 amount, batch - 1);
 #endif
-	(void)base;
 	if (__builtin_expect(rc, 0))
 		mc_counter_add_slow(c, amount, batch, rc);
+#if MC_PERCPU_RSEQ
+	MC_COUNTER_KEEP_(c);
+#endif
 }
 
-static inline void mc_counter_add_batch(struct mc_counter *c, int64_t amount, int32_t batch)
+MC_COUNTER_ADD_ void mc_counter_add_batch(struct mc_counter *c, int64_t amount, int32_t batch)
 {
 	mc_counter_add__(c, amount,
-			batch < 1                        ? 1
-			: batch > MC_COUNTER_LOCAL_BATCH ? MC_COUNTER_LOCAL_BATCH
-							 : (uint32_t)batch);
+			 batch < 1                        ? 1
+			 : batch > MC_COUNTER_LOCAL_BATCH ? MC_COUNTER_LOCAL_BATCH
+							  : (uint32_t)batch);
 }
 
-static inline void mc_counter_add(struct mc_counter *c, int64_t amount)
+MC_COUNTER_ADD_ void mc_counter_add(struct mc_counter *c, int64_t amount)
 {
-	mc_counter_add__(c, amount, c->batch);
+	/* Volatile: a loop must see what another thread sets. (gcc would load all else anew behind
+	 * an atomic load.) */
+	mc_counter_add__(c, amount, *(const volatile uint32_t *)&c->batch);
 }
 
-static inline void mc_counter_add_local(struct mc_counter *c, int64_t amount)
+MC_COUNTER_ADD_ void mc_counter_add_local(struct mc_counter *c, int64_t amount)
 {
 	mc_counter_add__(c, amount, MC_COUNTER_LOCAL_BATCH);
 }
 
-static inline void mc_counter_sub(struct mc_counter *c, int64_t amount)
+MC_COUNTER_ADD_ void mc_counter_sub(struct mc_counter *c, int64_t amount)
 {
 	mc_counter_add(c, (int64_t) - (uint64_t)amount);
 }
 
-static inline void mc_counter_sub_local(struct mc_counter *c, int64_t amount)
+MC_COUNTER_ADD_ void mc_counter_sub_local(struct mc_counter *c, int64_t amount)
 {
 	mc_counter_add_local(c, (int64_t) - (uint64_t)amount);
 }
 
-static inline void mc_counter_inc(struct mc_counter *c)
+MC_COUNTER_ADD_ void mc_counter_inc(struct mc_counter *c)
 {
 	mc_counter_add(c, 1);
 }
 
-static inline void mc_counter_dec(struct mc_counter *c)
+MC_COUNTER_ADD_ void mc_counter_dec(struct mc_counter *c)
 {
 	mc_counter_add(c, -1);
 }
 
 static inline int64_t mc_counter_read(const struct mc_counter *c)
 {
-	return __atomic_load_n(&c->count, __ATOMIC_RELAXED);
+	/* Volatile: an add may tell without the compiler knowing that it writes to memory. */
+	return __atomic_load_n((const volatile int64_t *)&c->count, __ATOMIC_RELAXED);
 }
 
 static inline int64_t mc_counter_read_positive(const struct mc_counter *c)

@@ -38,11 +38,16 @@
  *	copy; load(r2, r1); out = r2; if r2 != [old] -> end; store([val], r1)
  * All: false means that the index was not live; nothing was done.
  *
- * mc_rseq_counter_add (k, base, told, stride, amount, batch - 1) -> 0, 1 (fold), -1 (slow)
+ * mc_rseq_counter_add (k, base, told, stride, count, amount, batch - 1)
+ *							-> 0, 1 (to tell), -1 (slow)
  *	copy; load(r2, r1); r3 = low32(r2 + [amount]) - load32(r1 + [told] - [base]);
  *	r2 += [amount]; store(r2, r1)
- *	end: 0 if -batch < r3 < batch, else 1
- *	x86-64: the amount is added to r3 after `end`, to the copy by one instruction, not locked
+ *	end: 0 if -batch < r3 < batch
+ *	aarch64: else 1
+ *	x86-64: else a second sequence, mc_seq_counter_fold below, whose `slow` is 1; then, outside
+ *	of both, an atomic addition of out to [count]; 0.  The amount is added to r3 after `end`,
+ *	to the copy by one instruction, not locked. Between the two the thread may get another
+ *	copy: the second looks at whichever it then has
  * `total` (64 bits) is what was ever added to the copy; `told` is how much of it, modulo 2^32, the
  * shared count knows.
  *

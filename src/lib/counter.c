@@ -62,9 +62,14 @@ int mc_counter_init_pool(struct mc_counter *c, unsigned int n, int64_t amount, u
 	if (!batch)
 		batch = default_batch();
 	for (unsigned int i = 0; i < n; i++) {
+		uint64_t at = MC_HANDLE_ADDRESS_(h);
+
 		c[i] = (struct mc_counter){
 			.handle = h + i * sizeof(int64_t),
-			.told = n * sizeof(int64_t) + i * sizeof(uint32_t) - i * sizeof(int64_t),
+			.kind = MC_HANDLE_KIND_(h),
+			.base_at = at + i * sizeof(int64_t),
+			.told_at = at + n * sizeof(int64_t) + i * sizeof(uint32_t),
+			.stride = MC_HANDLE_STRIDE_(h),
 			.batch = batch,
 			.count = amount,
 			.base = amount,
@@ -100,9 +105,11 @@ void mc_counter_destroy(struct mc_counter *c)
 
 void mc_counter_set_batch(struct mc_counter *c, uint32_t batch)
 {
-	c->batch = !batch                           ? default_batch()
-		   : batch > MC_COUNTER_LOCAL_BATCH ? MC_COUNTER_LOCAL_BATCH
-						    : batch;
+	if (!batch)
+		batch = default_batch();
+	else if (batch > MC_COUNTER_LOCAL_BATCH)
+		batch = MC_COUNTER_LOCAL_BATCH;
+	__atomic_store_n(&c->batch, batch, __ATOMIC_RELAXED);
 }
 
 /* ---- adding and telling ---------------------------------------------------------------------- */
@@ -110,6 +117,11 @@ void mc_counter_set_batch(struct mc_counter *c, uint32_t batch)
 static bool reached(int32_t rest, uint32_t batch)
 {
 	return (uint32_t)rest + (batch - 1) > 2 * (batch - 1);
+}
+
+static uint32_t *told_of(const struct mc_counter *c, int64_t *total)
+{
+	return (uint32_t *)((char *)total + (c->told_at - c->base_at));
 }
 
 /* Atomics: takes the untold part of one copy, if it reaches the batch. */
@@ -153,8 +165,7 @@ static void tell(struct mc_counter *c, uint32_t batch)
 
 #if MC_PERCPU_RSEQ
 		if (mc_rt_rseq((int)(h >> 62)) &&
-		    !mc_seq_counter_fold(k, MC_HANDLE_ADDRESS_(h), MC_HANDLE_ADDRESS_(h) + c->told,
-					 MC_HANDLE_STRIDE_(h), batch, &rest))
+		    !mc_seq_counter_fold(k, c->base_at, c->told_at, c->stride, batch, &rest))
 			break;
 #endif
 		total = mc_rt_rseq((int)(h >> 62)) ? NULL : atomic_copy(h, false);
@@ -164,7 +175,7 @@ static void tell(struct mc_counter *c, uint32_t batch)
 				total = atomic_copy(h, true);
 		}
 		if (total) {
-			rest = take_atomic(total, (uint32_t *)((char *)total + c->told), batch);
+			rest = take_atomic(total, told_of(c, total), batch);
 			break;
 		}
 	}
@@ -206,16 +217,15 @@ static __attribute__((noinline)) void add_slower(struct mc_counter *c, int64_t a
 	tell(c, batch);
 }
 
-/* The frequent reason is a batch to tell in rseq mode: no other call, nothing saved. */
+/* Where the inline leaves it to us (arm64), the frequent reason is a batch to tell in rseq mode: no
+ * other call, nothing saved. */
 void mc_counter_add_slow(struct mc_counter *c, int64_t amount, uint32_t batch, int rc)
 {
 #if MC_PERCPU_RSEQ
-	uint64_t h = c->handle, base = MC_HANDLE_ADDRESS_(h);
 	int32_t rest;
 
-	if (mc_likely(rc > 0) &&
-	    mc_likely(!mc_seq_counter_fold(MC_HANDLE_KIND_(h), base, base + c->told,
-					   MC_HANDLE_STRIDE_(h), batch, &rest))) {
+	if (mc_likely(rc > 0) && mc_likely(!mc_seq_counter_fold(c->kind, c->base_at, c->told_at,
+								c->stride, batch, &rest))) {
 		if (rest)
 			add(&c->count, rest);
 		return;
@@ -233,7 +243,7 @@ void mc_counter_sync(struct mc_counter *c)
 
 int64_t mc_counter_sum(const struct mc_counter *c)
 {
-	uint64_t stride = MC_HANDLE_STRIDE_(c->handle), at = MC_HANDLE_ADDRESS_(c->handle);
+	uint64_t stride = c->stride, at = c->base_at;
 	uint64_t sum = (uint64_t)__atomic_load_n(&c->base, __ATOMIC_RELAXED);
 
 	for (unsigned int n = mc_pool_walk(mc_chunk_of(c->handle)->pool); n; n--, at += stride)
@@ -316,14 +326,14 @@ bool mc_counter_limited_add(struct mc_counter *c, int64_t limit, int64_t amount)
 
 void mc_counter_set(struct mc_counter *c, int64_t amount)
 {
-	uint64_t stride = MC_HANDLE_STRIDE_(c->handle), at = MC_HANDLE_ADDRESS_(c->handle), sum = 0;
+	uint64_t stride = c->stride, at = c->base_at, sum = 0;
 
 	lock(c);
 	for (unsigned int n = mc_pool_walk(mc_chunk_of(c->handle)->pool); n; n--, at += stride) {
 		uint64_t total = (uint64_t)__atomic_load_n((int64_t *)at, __ATOMIC_RELAXED);
 
 		sum += total;
-		__atomic_store_n((uint32_t *)(at + c->told), (uint32_t)total, __ATOMIC_RELAXED);
+		__atomic_store_n(told_of(c, (int64_t *)at), (uint32_t)total, __ATOMIC_RELAXED);
 	}
 	__atomic_store_n(&c->base, (int64_t)((uint64_t)amount - sum), __ATOMIC_RELAXED);
 	__atomic_store_n(&c->count, amount, __ATOMIC_RELAXED);

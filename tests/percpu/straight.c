@@ -92,33 +92,59 @@ SIZE(16)
 SIZE(32)
 SIZE(64)
 
+static volatile int64_t shared; /* the sequence does not say that it writes to it */
+
+/* An add, and what the library does where the sequence leaves the telling to it
+ * (mc_counter_add_slow). */
+static inline __attribute__((always_inline)) int count(int64_t amount, uint32_t batch_1)
+{
+	uint64_t base = (uint64_t)(uintptr_t)memory.bytes + 64, told = base + 16;
+	int32_t rest = 0;
+	int rc =
+		mc_rseq_counter_add(&kind, base, told, STRIDE, (int64_t *)&shared, amount, batch_1);
+
+	if (rc == 1) {
+		CHECK(mc_seq_counter_fold(&kind, base, told, STRIDE, batch_1 + 1, &rest) == 0,
+		      "fold");
+		shared += rest;
+		rc = 0;
+	}
+	return rc;
+}
+
 static __attribute__((noinline)) void counters(void)
 {
 	uint64_t base = (uint64_t)(uintptr_t)memory.bytes + 64, told = base + 16;
 	int64_t *total = (int64_t *)(memory.bytes + area.id * STRIDE + 64);
 	uint32_t *known = (uint32_t *)(memory.bytes + area.id * STRIDE + 80);
+	volatile int64_t any = 5;
+	volatile uint32_t any_1 = 6;
 	int32_t rest = 99;
 
 	*total = 0x1fffffff0ll; /* the low word wraps on the way */
 	*known = 0xfffffff0u;
-	CHECK(mc_rseq_counter_add(&kind, base, told, STRIDE, 31, 31) == 0, "31 of 32");
+	shared = 1000;
+	CHECK(count(31, 31) == 0 && shared == 1000 && *known == 0xfffffff0u, "31 of 32");
 	CHECK(mc_seq_counter_fold(&kind, base, told, STRIDE, 32, &rest) == 0 && rest == 0,
 	      "too early");
-	CHECK(mc_rseq_counter_add(&kind, base, told, STRIDE, 1, 31) == 1, "32 of 32");
-	CHECK(*total == 0x200000010ll && *known == 0xfffffff0u, "total");
-	CHECK(mc_seq_counter_fold(&kind, base, told, STRIDE, 32, &rest) == 0 && rest == 32,
-	      "fold: %d", rest);
-	CHECK(*known == 0x10, "told");
-	CHECK(mc_rseq_counter_add(&kind, base, told, STRIDE, -31, 31) == 0, "-31");
-	CHECK(mc_rseq_counter_add(&kind, base, told, STRIDE, -1, 31) == 1, "-32");
-	CHECK(mc_seq_counter_fold(&kind, base, told, STRIDE, 32, &rest) == 0 && rest == -32,
-	      "fold: %d", rest);
-	CHECK(mc_rseq_counter_add(&kind, base, told, STRIDE, 1, 0) == 1, "batch 1");
+	CHECK(count(1, 31) == 0, "32 of 32");
+	CHECK(*total == 0x200000010ll && *known == 0x10, "told");
+	CHECK(shared == 1032, "32 of 32: %lld", (long long)shared);
+	CHECK(count(-31, 31) == 0 && shared == 1032, "-31");
+	CHECK(count(-1, 31) == 0 && shared == 1000, "-32: %lld", (long long)shared);
+	CHECK(*known == 0xfffffff0u, "told");
+	CHECK(count(1, 0) == 0 && shared == 1001, "batch 1");
+	/* Amount and batch that are not known when compiling. */
+	CHECK(count(any, any_1) == 0 && shared == 1001, "5 of 7");
+	CHECK(count(any, any_1) == 0 && shared == 1011, "10 of 7: %lld", (long long)shared);
+	CHECK(count(-any, 1 << 28) == 0 && shared == 1011, "-5 of 2^28");
+	CHECK(count(-(INT64_C(1) << 29), any_1) == 0 && shared == 1006 - (1ll << 29), "-2^29");
+	CHECK(count(INT64_C(1) << 29, (1 << 29) - 1) == 0 && shared == 1006, "2^29");
 	kind.live = area.id;
-	CHECK(mc_rseq_counter_add(&kind, base, told, STRIDE, 1, 31) == -1, "not live");
+	CHECK(count(1, 31) == -1, "not live");
 	CHECK(mc_seq_counter_fold(&kind, base, told, STRIDE, 1, &rest) == -1, "not live");
 	kind.live = 4;
-	CHECK(*total == 0x1fffffff1ll, "total");
+	CHECK(*total == 0x1fffffff6ll && *known == 0xfffffff6u && shared == 1006, "total");
 }
 
 static __attribute__((noinline)) void magazines(void)

@@ -138,11 +138,13 @@ MC_RSEQ_SIZE(32, "", "w")
 MC_RSEQ_SIZE(16, "h", "w")
 MC_RSEQ_SIZE(8, "b", "w")
 
-/* See rseq_x86_64.h. */
+/* See rseq_x86_64.h; but 1 whenever there is something to tell: the library adds to the shared
+ * count by what this processor does best, exclusives or one instruction. */
 static inline __attribute__((always_inline)) int
 mc_rseq_counter_add(const struct mc_percpu_kind *k, uint64_t base, uint64_t told, uint64_t stride,
-		    int64_t amount, uint32_t batch_1)
+		    int64_t *count, int64_t amount, uint32_t batch_1)
 {
+	(void)count;
 	__asm__ volatile goto(
 		MC_RSEQ_HEAD MC_RSEQ_COPY("%l[slow]") "ldr x16, [x17]\n\t"
 						      "add x16, x16, %[amount]\n\t"
@@ -153,8 +155,10 @@ mc_rseq_counter_add(const struct mc_percpu_kind *k, uint64_t base, uint64_t told
 						      "cmp w15, %w[batch_2]\n\t"
 						      "b.hi %l[fold]\n\t" MC_RSEQ_ABORT
 		:
-		: MC_RSEQ_IN(k), [base] "r"(base), [told] "r"(told - base), [stride] "r"(stride),
-		  [amount] "r"(amount), [batch_1] "r"(batch_1), [batch_2] "r"(2 * batch_1)
+		: [cs] "r"(mc_thread_pointer() + k->cs_off),
+		  [id] "r"(mc_thread_pointer() + k->id_off), [live] "r"(&k->live), [base] "r"(base),
+		  [told] "r"(told - base), [stride] "r"(stride), [amount] "r"(amount),
+		  [batch_1] "r"(batch_1), [batch_2] "r"(2 * batch_1)
 		: "x15", "x16", "x17", "cc"
 		: slow, fold);
 	return 0;

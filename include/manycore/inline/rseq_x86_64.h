@@ -146,27 +146,65 @@ MC_RSEQ_SIZE(32, "l", "ir", "r")
 MC_RSEQ_SIZE(16, "w", "ir", "r")
 MC_RSEQ_SIZE(8, "b", "iq", "q")
 
+/* Operands that may be anything. Not for clang, which puts all such into memory first. */
+#ifdef __clang__
+#define MC_RSEQ_ANY "ir"
+#else
+#define MC_RSEQ_ANY "irm"
+#endif
+
 /*
- * Counter: adds to the 64-bit total; true when the part of it that was not yet told to the shared
- * count has reached the batch (or when the index is not live: *again). No "memory" clobber: only
- * the library looks at a counter's copies.
+ * Counter: adds to the 64-bit total and, when the part of it that was not yet told has reached the
+ * batch, tells the shared count: the second sequence (labels 60 to 65), out of the way. 0: all is
+ * done, 1: but for telling, since the index is not live any more, -1: nothing is done. No "memory"
+ * clobber: only the library looks at a counter's copies, and the shared count is read as volatile.
+ * The offsets are plain loads, not mc_kind_cs(): k itself is loaded anew after a slow path, and
+ * what asm makes of it would be in no register over a loop (MC_COUNTER_KEEP_).
  */
 static inline __attribute__((always_inline)) int
 mc_rseq_counter_add(const struct mc_percpu_kind *k, uint64_t base, uint64_t told, uint64_t stride,
-		    int64_t amount, uint32_t batch_1)
+		    int64_t *count, int64_t amount, uint32_t batch_1)
 {
 	__asm__ volatile goto(
-		MC_RSEQ_HEAD MC_RSEQ_COPY("%l[slow]") "movl (%[base],%%rax), %%edx\n\t"
-						      "subl (%[told],%%rax), %%edx\n\t"
-						      "addq %[amount], (%[base],%%rax)\n"
-						      "72:\taddl %[bias], %%edx\n\t"
-						      "cmpl %[batch_2], %%edx\n\t"
-						      "ja %l[fold]\n\t" MC_RSEQ_ABORT
+		MC_RSEQ_HEAD MC_RSEQ_COPY(
+			"%l[slow]") "movl (%[base],%%rax), %%edx\n\t"
+				    "subl (%[told],%%rax), %%edx\n\t"
+				    "addq %[amount], (%[base],%%rax)\n"
+				    "72:\taddl %[bias], %%edx\n\t"
+				    "cmpl %[batch_2], %%edx\n\t"
+				    "ja 63f\n"
+				    "65:\n\t" MC_RSEQ_ABORT
+				    ".pushsection __mc_rseq_cs, \"aw?\", @progbits\n\t"
+				    ".balign 32\n"
+				    "60:\t.long 0, 0\n\t"
+				    ".quad 61f, 62f - 61f, 64f\n\t"
+				    ".popsection\n\t"
+				    ".pushsection __mc_rseq_abort, \"ax?\", @progbits\n"
+				    "63:\tleaq 60b(%%rip), %%rax\n\t"
+				    "movq %%rax, %%fs:(%[cs])\n"
+				    "61:\n\t" MC_RSEQ_COPY(
+					    "%l[fold]") "movl (%[base],%%rax), %%ecx\n\t"
+							"movl %%ecx, %%edx\n\t"
+							"subl (%[told],%%rax), %%edx\n\t"
+							"addl %[bias], %%edx\n\t"
+							"subl %k[amount], %%edx\n\t"
+							"cmpl %[batch_2], %%edx\n\t"
+							"jbe 65b\n\t"
+							"movl %%ecx, (%[told],%%rax)\n"
+							"62:\taddl %k[amount], %%edx\n\t"
+							"subl %[bias], %%edx\n\t"
+							"movslq %%edx, %%rdx\n\t"
+							"lock addq %%rdx, (%[count])\n\t"
+							"jmp 65b\n\t"
+							".byte 0x0f, 0xb9, 0x3d\n\t"
+							".long 0x53053053\n"
+							"64:\tjmp 63b\n\t"
+							".popsection\n\t"
 		:
-		: MC_RSEQ_IN(k), [base] "r"(base), [told] "r"(told), [stride] "r"(stride),
-		  [amount] "er"(amount), [bias] "ir"((uint32_t)amount + batch_1),
-		  [batch_2] "ir"(2 * batch_1)
-		: "rax", "rdx", "cc"
+		: [cs] "r"(k->cs_off), [id] "r"(k->id_off), [live] "m"(k->live), [base] "r"(base),
+		  [told] "r"(told), [stride] "r"(stride), [count] "r"(count), [amount] "er"(amount),
+		  [bias] MC_RSEQ_ANY((uint32_t)amount + batch_1), [batch_2] MC_RSEQ_ANY(2 * batch_1)
+		: "rax", "rcx", "rdx", "cc"
 		: slow, fold);
 	return 0;
 fold:
