@@ -202,8 +202,8 @@ void doctor_fuse(struct doctor_result *r)
 
 	if (!rc && (getuid() != 0 || (stat("/dev/fuse", &st) == 0 && (st.st_mode & 6) == 6))) {
 		doctor_value(r, "allowed");
-		doctor_meaning(r, "machines of more than 16 CPUs are shown at no cost to their start, and "
-				  "calls that name files are not slowed");
+		doctor_meaning(r, "machines of any size are shown at no cost to their start, calls that name "
+				  "files are not slowed, and writes to cpuN/online fail as the kernel's");
 		return;
 	}
 	r->state = DOCTOR_LIMITED;
@@ -215,8 +215,10 @@ void doctor_fuse(struct doctor_result *r)
 		doctor_value(r, "%s: %s", rc >> 6 == STEP_OPEN ? "/dev/fuse" :
 					  rc >> 6 == STEP_MOUNT ? "mount" : "unshare",
 			     strerror(rc & 63));
-	doctor_meaning(r, "%sthe machine's files are made on a tmpfs: above 64 CPUs stat, access and "
-			  "readlink are then slower", rc ? "" : "for ordinary users ");
+	doctor_meaning(r,
+		       "%sthe machine's files are made on a tmpfs: above 64 CPUs stat, access and "
+		       "readlink are then slower, and writes to cpuN/online always succeed",
+		       rc ? "" : "for ordinary users ");
 	doctor_remedy(r, "modprobe fuse, and chmod 666 /dev/fuse as udev does it; in a container: docker "
 			 "run --device /dev/fuse; or nothing: the same machine is shown");
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * hotplug.c - writing cpuN/online, or a node's interleave weight, inside. The caller gets the
- * writing end of a pipe; every answered call first applies what has been written, so whoever asks
- * afterwards sees it done. The error of a write that the kernel would refuse (EBUSY for the last
- * CPU) can't be told through a pipe (limits.md).
+ * hotplug.c - writing cpuN/online, or a node's interleave weight, inside. Where the view is a file
+ * system that asks (view/fuse.c) the write itself is answered, with the kernel's errors. Elsewhere
+ * the caller gets the writing end of a pipe; every answered call first applies what has been
+ * written, so whoever asks afterwards sees it done, but an error can't be told (limits.md).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,21 +14,22 @@
 #include <unistd.h>
 #include "emu/internal.h"
 
+typedef int store_fn(struct emu *emu, unsigned int number, const char *text, size_t len);
+
 struct emu_plug {
 	struct emu_plug *next;
 	unsigned int number;
-	void (*apply)(struct emu *emu, unsigned int number, const char *text, ssize_t len);
+	store_fn *apply;
 	int fd;
 };
 
-static int open_plug(struct emu *emu, unsigned int number,
-		     void (*apply)(struct emu *emu, unsigned int number, const char *text,
-				   ssize_t len))
+static int open_plug(struct emu *emu, unsigned int number, store_fn *apply)
 {
 	struct emu_plug *plug = malloc(sizeof(*plug));
 	int ends[2];
 
-	if (!plug || pipe2(ends, O_CLOEXEC) < 0) {
+	/* In packets: each write is one store, as in sysfs. */
+	if (!plug || pipe2(ends, O_CLOEXEC | O_DIRECT) < 0) {
 		free(plug);
 		return -ENOMEM;
 	}
@@ -44,19 +45,30 @@ static int open_plug(struct emu *emu, unsigned int number,
 	return ends[1];
 }
 
-static void apply(struct emu *emu, unsigned int cpu, const char *text, ssize_t len)
+/* The kernel's kstrtobool(): the first letter decides, for "on" and "off" the second. */
+static int parse_bool(const char *text, bool *value)
 {
-	int rc = -EINVAL;
+	static const char yes[] = "1yYtTeE", no[] = "0nNfFdD";
+	char c = text[0];
 
-	if (len > 0 && (len == 1 || text[1] == '\n') && (text[0] == '0' || text[0] == '1'))
-		rc = emu_set_online(emu, cpu, text[0] == '1');
-	if (emu_tracing(emu))
-		emu_trace(emu, "cpu%u/online <- %.*s = %d", cpu, len > 0 ? 1 : 0, text, rc);
+	if (c == 'o' || c == 'O') {
+		*value = text[1] == 'n' || text[1] == 'N';
+		return *value || text[1] == 'f' || text[1] == 'F' ? 0 : -EINVAL;
+	}
+	*value = c && strchr(yes, c);
+	return *value || (c && strchr(no, c)) ? 0 : -EINVAL;
 }
 
-int emu_plug_open(struct emu *emu, unsigned int cpu)
+static int apply(struct emu *emu, unsigned int cpu, const char *text, size_t len)
 {
-	return open_plug(emu, cpu, apply);
+	bool online;
+	int rc = parse_bool(text, &online);
+
+	if (!rc)
+		rc = emu_set_online(emu, cpu, online);
+	if (emu_tracing(emu))
+		emu_trace(emu, "cpu%u/online <- %.*s = %d", cpu, len ? 1 : 0, text, rc);
+	return rc;
 }
 
 /* The file in the tree: a new one in its place, since equal files share an inode. */
@@ -81,20 +93,70 @@ static void show_weight(struct emu *emu, unsigned int node)
 	mc_text_free(&text);
 }
 
-static void apply_weight(struct emu *emu, unsigned int node, const char *text, ssize_t len)
+static int apply_weight(struct emu *emu, unsigned int node, const char *text, size_t len)
 {
-	int rc = emu_policy_set_weight(emu, node, text, (size_t)len);
+	int rc = emu_policy_set_weight(emu, node, text, len);
 
 	if (!rc)
 		show_weight(emu, node);
 	if (emu_tracing(emu))
 		emu_trace(emu, "weighted_interleave/node%u <- %.*s = %d", node,
 			  (int)strcspn(text, "\n"), text, rc);
+	return rc;
 }
 
-int emu_plug_open_weight(struct emu *emu, unsigned int node)
+/* N of a path of the form TOP N TAIL, or -1. */
+static long number_in(const char *path, const char *top, const char *tail)
 {
-	return open_plug(emu, node, apply_weight);
+	size_t len = strlen(top);
+	char *end;
+	long n;
+
+	if (strncmp(path, top, len) || path[len] < '0' || path[len] > '9')
+		return -1;
+	n = strtol(path + len, &end, 10);
+	return !strcmp(end, tail) ? n : -1;
+}
+
+/* What writing the file does; NULL: it has no store. */
+static store_fn *store_of(const char *path, unsigned int *number)
+{
+	long n = number_in(path, "/sys/devices/system/cpu/cpu", "/online");
+	bool cpu = n >= 0;
+
+	if (!cpu)
+		n = number_in(path, "/sys/kernel/mm/mempolicy/weighted_interleave/node", "");
+	*number = (unsigned int)n;
+	return n < 0 ? NULL : cpu ? apply : apply_weight;
+}
+
+bool emu_plug_is(const char *path)
+{
+	unsigned int number;
+
+	return store_of(path, &number) != NULL;
+}
+
+int emu_plug_open(struct emu *emu, const char *path)
+{
+	unsigned int number;
+	store_fn *store = store_of(path, &number);
+
+	return store ? open_plug(emu, number, store) : -EACCES;
+}
+
+int emu_plug_write(struct emu *emu, const char *path, const char *text, size_t len)
+{
+	unsigned int number;
+	store_fn *store = store_of(path, &number);
+	int rc = -EACCES;
+
+	if (!store)
+		return rc;
+	pthread_mutex_lock(&emu->drain_lock);
+	rc = store(emu, number, text, len);
+	pthread_mutex_unlock(&emu->drain_lock);
+	return rc;
 }
 
 /*
@@ -113,12 +175,12 @@ void emu_plug_drain(struct emu *emu)
 	pthread_mutex_unlock(&emu->plug_lock);
 	for (at = &list; *at;) {
 		struct emu_plug *plug = *at;
-		char text[64];
+		char text[EMU_STORE_MAX + 1];
 		ssize_t n;
 
 		while ((n = read(plug->fd, text, sizeof(text) - 1)) > 0) {
 			text[n] = '\0';
-			plug->apply(emu, plug->number, text, n);
+			(void)plug->apply(emu, plug->number, text, (size_t)n);
 		}
 		if (n == 0 || errno != EAGAIN) {
 			*at = plug->next;

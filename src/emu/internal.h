@@ -18,7 +18,6 @@
 
 #define EMU_HASH 4096
 #define EMU_CLONERS 8
-#define EMU_SMALL 16 /* CPUs or nodes up to which the files are made in no time */
 
 struct emu_dir; /* view/fuse.c: the child mounts, the supervisor serves. -errno when it can't be had. */
 int emu_fuse_mount(const char *where);
@@ -177,10 +176,14 @@ void emu_task_bind(struct emu *emu, struct emu_task *task);  /* the real affinit
 void emu_effective(struct emu *emu, const struct emu_task *task, struct mc_cpumask *out);
 int emu_set_online(struct emu *emu, unsigned int cpu, bool online);
 
-/* hotplug.c: descriptors that programs write to. */
+/* hotplug.c: files of the machine that programs write to. */
+#define EMU_STORE_MAX 4096 /* one write's bytes; sysfs takes a page */
 struct emu_plug;
-int emu_plug_open(struct emu *emu, unsigned int cpu);
-int emu_plug_open_weight(struct emu *emu, unsigned int node);
+bool emu_plug_is(const char *path);
+int emu_plug_open(struct emu *emu, const char *path); /* a descriptor to hand out, or -errno */
+/* The write itself: 0 or the kernel's -errno. `text` ends with NUL. By no receiver: takes the locks
+ * of processes. */
+int emu_plug_write(struct emu *emu, const char *path, const char *text, size_t len);
 void emu_plug_drain(struct emu *emu);
 
 /* stat.c: is the caller real root, who may do anything with files? */

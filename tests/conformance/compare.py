@@ -5,8 +5,8 @@
 usage: compare.py --manycore BUILD/manycore --probe PROBE [--show N] [--guest] [RECORDING ...]
 
 Prints matched/total for each section of each recording. Left out, as said in tests/conformance/README.md: what legitimately
-varies (normalize.sh), and what only the guests themselves can answer: env, cpuset, hotplug, migr.kthread, aff.set.kthread2,
-inter.weights. The exit status is 1 when any other line differs, but for those of the zero page where the host has none.
+varies (normalize.sh), and what only the guests themselves can answer: env, cpuset, migr.kthread, aff.set.kthread2,
+inter.weights, and, where the view can't answer writes, hotplug. The exit status is 1 when any other line differs, but for those of the zero page where the host has none.
 
 With --guest all that runs in a QEMU guest with Debian's Linux 6.12 kernel: a host that has the zero page.
 """
@@ -25,13 +25,13 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "support"))
 import mcguest
 # inter.weights: the probe writes the weights inside its recording guests only.
-LEFT_OUT = ("env.", "cpuset", "hotplug", "migr.kthread", "aff.set.kthread2", "inter.weights")
+LEFT_OUT = ("env.", "cpuset", "hotplug.cpuset", "migr.kthread", "aff.set.kthread2", "inter.weights")
 # Lines that show the shared page of zeroes that a first read maps. A host that gives such a read a page of its own (its kernel
 # command line may say so) can't show it: see docs/limits.md.
 ZERO_PAGE = ("getmp.untouched-after-node-addr", "mbind.special.readonly", "mbind.special.maps", "inter.getmp-faults-in",
              "movep.query.mixed(0-3 touched,8 zeropage)", "movep.query.ownpid", "movep.query.flags=MOVE",
              "movep.query.flags=MOVE_ALL", "movep.move.mixed-untouched-zeropage", "maps.zeropage")
-SECTIONS = ("getmp", "setmp", "mbind", "inter", "movep", "inherit", "affinity", "maps")
+SECTIONS = ("getmp", "setmp", "mbind", "inter", "movep", "inherit", "affinity", "maps", "hotplug")
 
 
 def normalize(text):
@@ -72,16 +72,23 @@ def sections_of(text):
     return [line[10:] for line in text.splitlines() if line.startswith("# section ") and line[10:] in SECTIONS]
 
 
-def transcript(name):
+def transcript(args, name):
     with gzip.open(os.path.join(HERE, "transcripts", name + ".txt.gz"), "rt") as f:
-        return f.read()
+        text = f.read()
+    return text if args.plug else re.sub(r"^# section hotplug\n(?:hotplug.*\n)*", "", text, flags=re.M)
+
+
+def answers_writes(args):
+    """The view by FUSE: see docs/limits.md."""
+    return not args.guest and "--view=calls" not in args.option and os.access("/dev/fuse", os.R_OK | os.W_OK)
 
 
 def here(args, name):
     """What the probe says on this host."""
     machine = os.path.join(HERE, "..", "machines", name + ".tgz")
-    command = [args.manycore, "run", "--machine", machine] + args.option + ["--", args.probe] + sections_of(transcript(name))
-    run = subprocess.run(command, capture_output=True, text=True, timeout=args.timeout, check=False)
+    command = [args.manycore, "run", "--machine", machine] + args.option + ["--", args.probe] + sections_of(transcript(args, name))
+    run = subprocess.run(command, capture_output=True, text=True, timeout=args.timeout, check=False,
+                         env=dict(os.environ, PROBE_PLUG="1"))
     if run.returncode:
         print("%s: exit status %d: %s" % (name, run.returncode, run.stderr[-500:]))
     return run.stdout
@@ -94,7 +101,7 @@ def in_guest(args, names):
     for name in names:
         files.append((name + ".tgz", 0o100644, mcguest.read(os.path.join(HERE, "..", "machines", name + ".tgz"))))
         commands += " ".join(["/manycore", "run", "--machine", "/" + name + ".tgz"] + args.option + ["--", "/probe"] +
-                             sections_of(transcript(name))) + "\n"
+                             sections_of(transcript(args, name))) + "\n"
     files.append(("commands", 0o100644, commands.encode()))
     with tempfile.TemporaryDirectory() as tmp:
         init = os.path.join(tmp, "init")
@@ -110,7 +117,7 @@ def in_guest(args, names):
 
 
 def one(args, name, show, said):
-    want, have = normalize(transcript(name)), normalize(said)
+    want, have = normalize(transcript(args, name)), normalize(said)
     total, matched, zero = collections.Counter(), collections.Counter(), 0
     for key, line in want.items():
         if key[0] not in SECTIONS:
@@ -144,6 +151,7 @@ def main():
     args = parser.parse_args()
     names = args.recording or sorted(f[:-7] for f in os.listdir(os.path.join(HERE, "transcripts")) if "612" in f)
     args.huge_pages = not args.guest and host_free_huge_pages()
+    args.plug = answers_writes(args)
     args.zero_page = args.guest or host_has_zero_page()
     guest = in_guest(args, names) if args.guest else {}
     differ = 0

@@ -126,7 +126,7 @@ class Common:
             program[0] = "/usr/bin/python3"
         host, inside = (self.ok(r).out.splitlines() for r in (
             mctest.execute(program, uid=self.uid), self.go(*program, machine=("--smp", str(os.cpu_count())))))
-        if self.view == "namespace":
+        if self.view == "namespace":    # without /dev/fuse
             inside = [h if i.endswith(" EROFS") else i for h, i in zip(host, inside)]
         # Where the host's own is mounted so, it tells nothing about the other errors.
         host = [i if h.endswith(" EROFS") else h for h, i in zip(host, inside)]

@@ -124,6 +124,76 @@ print("ok")
 '''
 
 
+# Real kernels' answers: tests/conformance/transcripts, section hotplug; the letters are those of its kstrtobool().
+STORE = r'''
+import errno, os, threading
+cpu = "/sys/devices/system/cpu/"
+def text(path):
+    with open(path) as f:
+        return f.read().strip()
+def store(path, what, flags=0):
+    try:
+        fd = os.open(path, os.O_WRONLY | flags)
+    except OSError as e:
+        return "open " + errno.errorcode[e.errno]
+    try:
+        return os.write(fd, what.encode())
+    except OSError as e:
+        return errno.errorcode[e.errno]
+    finally:
+        os.close(fd)
+one, all_on, one_off = cpu + "cpu1/online", f"0-{LAST}", "0,2" + (f"-{LAST}" if LAST > 2 else "")
+for bad in "2", "x", "\n", " 1", "-1", "o", "ox", "O\n", "9\n":
+    assert store(one, bad) == "EINVAL", bad
+    assert text(cpu + "online") == all_on
+for off, on in ("0", "1"), ("0\n", "1\n"), ("no", "yes"), ("off", "on"), ("OFF\n", "ON\n"), ("f", "t"), ("D", "E"), ("01", "10"):
+    assert store(one, off) == len(off) and text(one) == "0" and text(cpu + "online") == one_off, off
+    assert store(one, off) == len(off)
+    assert store(one, on) == len(on) and text(one) == "1" and text(cpu + "online") == all_on, on
+    assert store(one, on) == len(on)
+# No call that is answered between the write and the stat.
+for how in "0", "1":
+    store(one, how, os.O_CREAT | os.O_TRUNC | os.O_APPEND)
+    assert os.path.exists(cpu + "cpu1/topology") == (how == "1")
+    assert os.stat(one).st_size == 4096
+assert store(one, "1" + 9000 * "x") == 4096         # a page, as sysfs
+assert store(one, "") == 0
+assert store(one, "1", os.O_CREAT | os.O_EXCL) == "open EEXIST" and store(one, "1", os.O_DIRECTORY) == "open ENOTDIR"
+for path in cpu + "online", cpu + "cpu1/topology/core_id":
+    assert store(path, "1") == "open EACCES"
+assert store(cpu + "cpu9999/online", "1") == "open ENOENT"
+fd = os.open(one, os.O_RDWR)
+assert os.read(fd, 9) == b"1\n" and os.write(fd, b"0") == 1 and os.pread(fd, 9, 0) == b"0\n"
+assert os.write(fd, b"1") == 1 and os.pread(fd, 9, 0) == b"1\n"    # the place in the file does not matter
+os.close(fd)
+if os.path.exists(cpu + "cpu0/online"):             # arm64
+    assert [store(f"{cpu}cpu{i}/online", "0") for i in range(LAST + 1)] == LAST * [1] + ["EBUSY"]
+    assert text(cpu + "online") == str(LAST) and os.sched_getaffinity(0) == {LAST}
+    assert store(f"{cpu}cpu{LAST}/online", "1") == 1
+else:                                               # x86
+    assert store(cpu + "cpu0/online", "0") == "open ENOENT" and store(cpu + "cpu0/online", "0", os.O_CREAT) == "open EACCES"
+    assert [store(f"{cpu}cpu{i}/online", "0") for i in range(1, LAST + 1)] == LAST * [1]
+    assert text(cpu + "online") == "0" and os.sched_getaffinity(0) == {0}
+assert {store(f"{cpu}cpu{i}/online", "1") for i in range(LAST + 1)} - {"open ENOENT"} == {1}
+assert text(cpu + "online") == all_on and len(os.sched_getaffinity(0)) == LAST + 1
+weight = "/sys/kernel/mm/mempolicy/weighted_interleave/node0"
+if os.path.exists(weight):
+    assert [store(weight, w) for w in ("3", "256", "x", "-1")] == [1] + 3 * ["EINVAL"] and text(weight) == "3"
+# Writers, readers and calls that are answered, all at once.
+def work(n):
+    for i in range(20):
+        if n % 2:
+            assert store(f"{cpu}cpu{1 + n % LAST}/online", str(i % 2)) == 1
+        else:
+            assert os.listdir(cpu + "cpu1") and text(cpu + "online") and os.sched_getaffinity(0)
+threads = [threading.Thread(target=work, args=(n,)) for n in range(8)]
+[t.start() for t in threads]
+[t.join() for t in threads]
+assert text(cpu + "online") == all_on
+print("ok")
+'''
+
+
 MANNERS = r'''
 import errno, os, subprocess
 cpu = "/sys/devices/system/cpu/"
@@ -141,7 +211,11 @@ for path in cpu + "new", cpu + "cpu3/new":
 refused(os.unlink, cpu + "online")
 refused(os.rmdir, cpu + "cpu3/topology")
 refused(os.rename, cpu + "online", cpu + "offline")
-refused(os.chmod, cpu + "online", 0o777)
+try:
+    os.chmod(cpu + "online", 0o777)     # root may on sysfs; here it is not kept
+except OSError as e:
+    assert os.geteuid() and e.errno in (errno.EROFS, errno.EPERM), e
+assert os.stat(cpu + "online").st_mode == 0o100444
 for n in 0, 7, 159:
     top = f"{cpu}cpu{n}"
     # No call of these but realpath's readlinks names a file, and nobody has opened anything there before.
@@ -202,6 +276,15 @@ class Common:
         for program in FILES, PLUG:
             r = self.run_it(*MACHINE, "--", PYTHON, "-c", program, uid=None)
             self.assertEqual(r.out, "ok\n", repr(r))
+
+    def test_others_may_not_store(self):
+        """Files of the machine are those of who runs it: real root's are not for others."""
+        if os.getuid():
+            mctest.skip("root", "takes another user")
+        r = self.ok(self.run_it("--smp", "4", "setpriv", "--reuid", "65534", "--clear-groups", "sh", "-c",
+                                "echo 0 >/sys/devices/system/cpu/cpu1/online; nproc", uid=None))
+        self.assertEqual(r.out, "4\n")
+        self.assertIn("Permission denied", r.err)
 
     def test_status(self):
         for code in 0, 1, 77, 125, 255:
@@ -358,6 +441,13 @@ class Asked(Device, Common, mctest.TestCase):
         for uid in None, self.uid:
             r = self.run_it(*MACHINE, PYTHON, "-c", MANNERS, uid=uid)
             self.assertEqual(r.out, "ok\n", repr(r))
+
+    def test_store(self):
+        """Writing cpuN/online: the kernel's errors, on machines of any size."""
+        for uid in None, self.uid:
+            for machine, last in ((MACHINE, 159), (["--smp", "3"], 2), (["--machine", "pi5"], 3)):
+                r = self.run_it(*machine, PYTHON, "-c", STORE.replace("LAST", str(last)), uid=uid)
+                self.assertEqual(r.out, "ok\n", repr(r))
 
     def test_supervisor_dies(self):
         """Whoever waits for a name when the supervisor dies is not left hanging."""

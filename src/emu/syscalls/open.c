@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -17,33 +18,21 @@
 #include "emu/internal.h"
 #include "emu/syscalls/handlers.h"
 
-/* N of a path of the form TOP N TAIL, or -1. */
-static long number_in(const char *path, const char *top, const char *tail)
-{
-	size_t len = strlen(top);
-	char *end;
-	long n;
-
-	if (strncmp(path, top, len) || path[len] < '0' || path[len] > '9')
-		return -1;
-	n = strtol(path + len, &end, 10);
-	return !strcmp(end, tail) ? n : -1;
-}
-
-/* Files that can be written: a descriptor whose text is applied, or -1. */
-static int open_plug(struct emu *emu, const char *path)
-{
-	long n = number_in(path, "/sys/devices/system/cpu/cpu", "/online");
-
-	if (n >= 0)
-		return emu_plug_open(emu, (unsigned int)n);
-	n = number_in(path, "/sys/kernel/mm/mempolicy/weighted_interleave/node", "");
-	return n >= 0 ? emu_plug_open_weight(emu, (unsigned int)n) : -1;
-}
-
 static bool writes(int flags)
 {
 	return (flags & O_ACCMODE) != O_RDONLY && !(flags & O_PATH);
+}
+
+/* May the caller write files that whoever runs the machine owns? */
+static bool is_owner(struct emu_call *call)
+{
+	char text[2048], *p;
+	unsigned int uid;
+
+	if (emu_proc_read(text, sizeof(text), "/proc/%d/status", call->caller) < 0)
+		return false;
+	p = strstr(text, "\nUid:"); /* real, effective, saved, of file systems */
+	return p && sscanf(p, "\nUid: %*u %*u %*u %u", &uid) == 1 && uid == geteuid();
 }
 
 static bool is_cpuset(const char *path)
@@ -78,10 +67,14 @@ static int64_t open_tree(struct emu_call *call, const char *path, int flags)
 	struct stat st;
 	int fd;
 
-	if (writes(flags) && emu_tree_lstat(emu, path, &st) == 0) {
-		fd = open_plug(emu, path);
-		if (fd != -1)
-			return fd < 0 ? fd : emu_answer_fd(call, fd, flags);
+	if (writes(flags) && emu_plug_is(path) && emu_tree_lstat(emu, path, &st) == 0) {
+		/* There the kernel checks the rights, and the write is answered. */
+		if (emu->fuse && emu_path_mounted(emu, path))
+			return EMU_CONTINUE;
+		if (((flags & O_CREAT) && (flags & O_EXCL)) || (flags & O_DIRECTORY))
+			return flags & O_DIRECTORY ? -ENOTDIR : -EEXIST;
+		fd = is_owner(call) ? emu_plug_open(emu, path) : -EACCES;
+		return fd < 0 ? fd : emu_answer_fd(call, fd, flags);
 	}
 	/* sysfs: what has no store can't be opened for writing, not even by root; nor may root
 	 * change the tree itself. */

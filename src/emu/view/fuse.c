@@ -23,7 +23,8 @@
 #include <unistd.h>
 #include "emu/internal.h"
 
-enum { HASH = 4096, REQUEST = 64 << 10, VALID_SECONDS = 3600 };
+/* MAX_WRITE is more than a store takes: what is longer comes whole, and is cut as sysfs cuts it. */
+enum { HASH = 4096, REQUEST = 64 << 10, VALID_SECONDS = 3600, MAX_WRITE = 2 * EMU_STORE_MAX };
 
 /* A name that the kernel knows of; its address is the kernel's node id. */
 struct node {
@@ -34,8 +35,21 @@ struct node {
 	char path[];
 };
 
+/* A write that waits for its answer. */
+struct store {
+	struct store *next;
+	struct fuse_in_header in;
+	const char *path;
+	size_t len;
+	char text[EMU_STORE_MAX + 1];
+};
+
 struct emu_fuse {
 	int fd;
+	pthread_mutex_t store_lock; /* a leaf */
+	pthread_cond_t stored;
+	struct store *stores;   /* in order */
+	bool storing;           /* the thread for them was started */
 	pthread_mutex_t lock; /* the table, which hot-plug reads; a leaf */
 	struct node *hash[HASH];
 	struct node *root;
@@ -169,7 +183,7 @@ static void do_init(struct emu_fuse *fuse, const struct fuse_in_header *in,
 		.flags = arg->flags & FUSE_PARALLEL_DIROPS,
 		.max_background = 16,
 		.congestion_threshold = 12,
-		.max_write = 4096,
+		.max_write = MAX_WRITE,
 		.time_gran = 1,
 	};
 
@@ -208,12 +222,12 @@ static void do_getattr(struct emu *emu, struct emu_fuse *fuse, const struct fuse
 	reply(fuse, in, rc, &out, sizeof(out));
 }
 
-/* sysfs lets root change times and permissions of its files, and lengths of none: cutting is
- * ignored. */
+/* sysfs lets root change times, owner and permissions of its files, which is not kept here, and
+ * lengths of none: cutting is ignored. An ordinary user is no owner there. */
 static void do_setattr(struct emu *emu, struct emu_fuse *fuse, const struct fuse_in_header *in,
 		       const struct fuse_setattr_in *arg)
 {
-	if (arg->valid & (FATTR_MODE | FATTR_UID | FATTR_GID))
+	if (emu->in_userns && (arg->valid & (FATTR_MODE | FATTR_UID | FATTR_GID)))
 		reply(fuse, in, -EPERM, NULL, 0);
 	else
 		do_getattr(emu, fuse, in);
@@ -237,7 +251,7 @@ static void do_open(struct emu *emu, struct emu_fuse *fuse, const struct fuse_in
 	struct mc_text *text;
 	int rc;
 
-	if ((arg->flags & O_ACCMODE) != O_RDONLY) { /* those are answered before they come here */
+	if ((arg->flags & O_ACCMODE) != O_RDONLY && !emu_plug_is(node_of(fuse, in->nodeid)->path)) {
 		reply(fuse, in, -EACCES, NULL, 0);
 		return;
 	}
@@ -275,6 +289,72 @@ static void do_read(struct emu *emu, struct emu_fuse *fuse, const struct fuse_in
 		len = text->len - arg->offset < arg->size ? text->len - arg->offset : arg->size;
 	reply(fuse, in, rc, len ? text->data + arg->offset : NULL, len);
 	mc_text_free(&fresh);
+}
+
+/* ---- writes ---------------------------------------------------------------------------------- */
+
+/*
+ * Applying a write takes the locks of processes, and telling the kernel which names are stale waits
+ * for lookups under way: not for the thread that answers those. The writer's file stays open until
+ * it has the answer, and with it the node.
+ */
+static void *store_server(void *arg)
+{
+	struct emu *emu = arg;
+	struct emu_fuse *fuse = emu->fuse;
+
+	for (;;) {
+		struct fuse_write_out out = {0};
+		struct store *s;
+		int rc;
+
+		pthread_mutex_lock(&fuse->store_lock);
+		while (!fuse->stores)
+			pthread_cond_wait(&fuse->stored, &fuse->store_lock);
+		s = fuse->stores;
+		fuse->stores = s->next;
+		pthread_mutex_unlock(&fuse->store_lock);
+		rc = emu_plug_write(emu, s->path, s->text, s->len);
+		out.size = (uint32_t)s->len;
+		reply(fuse, &s->in, rc, &out, sizeof(out));
+		free(s);
+	}
+	return NULL;
+}
+
+static bool start_storing(struct emu *emu, struct emu_fuse *fuse)
+{
+	pthread_t thread;
+
+	if (fuse->storing)
+		return true;
+	if (pthread_create(&thread, NULL, store_server, emu))
+		return false;
+	pthread_detach(thread);
+	return fuse->storing = true;
+}
+
+/* Where in the file it is does not matter, as in sysfs. */
+static void do_write(struct emu *emu, struct emu_fuse *fuse, const struct fuse_in_header *in,
+		     const struct fuse_write_in *arg)
+{
+	struct store *s = calloc(1, sizeof(*s)), **at = &fuse->stores;
+
+	if (!s || !start_storing(emu, fuse)) {
+		free(s);
+		reply(fuse, in, -ENOMEM, NULL, 0);
+		return;
+	}
+	s->in = *in;
+	s->path = node_of(fuse, in->nodeid)->path;
+	s->len = arg->size < EMU_STORE_MAX ? arg->size : EMU_STORE_MAX;
+	memcpy(s->text, arg + 1, s->len);
+	pthread_mutex_lock(&fuse->store_lock);
+	while (*at)
+		at = &(*at)->next;
+	*at = s;
+	pthread_cond_signal(&fuse->stored);
+	pthread_mutex_unlock(&fuse->store_lock);
 }
 
 static void release(uint64_t fh)
@@ -390,22 +470,28 @@ static void serve_other(struct emu_fuse *fuse, const struct fuse_in_header *in, 
 		reply(fuse, in, 0, &out.xattr,
 		      ((const struct fuse_getxattr_in *)arg)->size ? 0 : sizeof(out.xattr));
 		break;
+	case FUSE_SETXATTR:
+	case FUSE_REMOVEXATTR:
+		reply(fuse, in, -EOPNOTSUPP, NULL, 0);
+		break;
+	case FUSE_MKNOD: /* sysfs has neither create nor mknod, of which the first is told so */
+		reply(fuse, in,
+		      S_ISREG(((const struct fuse_mknod_in *)arg)->mode) ? -EACCES : -EPERM, NULL,
+		      0);
+		break;
 	case FUSE_MKDIR:
-	case FUSE_MKNOD:
 	case FUSE_SYMLINK:
 	case FUSE_LINK:
 	case FUSE_UNLINK:
 	case FUSE_RMDIR:
 	case FUSE_RENAME:
 	case FUSE_RENAME2:
-	case FUSE_SETXATTR:
-	case FUSE_REMOVEXATTR:
 		reply(fuse, in, -EPERM, NULL, 0); /* not even root may, as in sysfs */
 		break;
 	case FUSE_CREATE:
 		reply(fuse, in, -EACCES, NULL, 0);
 		break;
-	case FUSE_INTERRUPT: /* all answers come at once */
+	case FUSE_INTERRUPT: /* all answers come soon */
 		break;
 	default:
 		reply(fuse, in, -ENOSYS, NULL, 0); /* the kernel then goes on without asking */
@@ -441,6 +527,9 @@ static void serve(struct emu *emu, struct emu_fuse *fuse, const struct fuse_in_h
 		break;
 	case FUSE_READ:
 		do_read(emu, fuse, in, arg);
+		break;
+	case FUSE_WRITE:
+		do_write(emu, fuse, in, arg);
 		break;
 	case FUSE_OPENDIR:
 		do_opendir(emu, fuse, in);
@@ -490,6 +579,8 @@ int emu_fuse_start(struct emu *emu, int fd)
 	fuse->fd = fd;
 	fuse->start = time(NULL);
 	pthread_mutex_init(&fuse->lock, NULL);
+	pthread_mutex_init(&fuse->store_lock, NULL);
+	pthread_cond_init(&fuse->stored, NULL);
 	fuse->root = get_node(fuse, NULL, "");
 	fuse->request = malloc(REQUEST + 1);
 	if (!fuse->root || !fuse->request)

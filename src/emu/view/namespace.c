@@ -67,7 +67,7 @@ static int make_folders(char *path, size_t top)
 	return mkdir(path, 0755) < 0 && errno != EEXIST ? -errno : 0;
 }
 
-static int bind_roots(struct emu *emu, const char *stage)
+static int bind_roots(struct emu *emu, const char *stage, bool files)
 {
 	char path[256];
 	int rc;
@@ -81,10 +81,11 @@ static int bind_roots(struct emu *emu, const char *stage)
 			return rc;
 		if (mount(path, emu_roots[i], NULL, MS_BIND, NULL) < 0)
 			return -errno;
-		/* As where sysfs is mounted read-only: what is shown is changed through the
-		 * supervisor alone, which has the tmpfs by its root. The flags are those it was
+		/* A file system that asks answers as sysfs does. A tmpfs would let its owner change
+		 * what is shown: it is as where sysfs is mounted read-only, and the supervisor
+		 * alone, which has the tmpfs by its root, changes it. The flags are those it was
 		 * mounted with: a user namespace may not drop them. */
-		if (mount(NULL, emu_roots[i], NULL,
+		if (files && mount(NULL, emu_roots[i], NULL,
 			  MS_BIND | MS_REMOUNT | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
 			  NULL) < 0)
 			return -errno;
@@ -92,19 +93,13 @@ static int bind_roots(struct emu *emu, const char *stage)
 	return 0;
 }
 
-/* A file system that asks is mounted and served from now on; else a tmpfs. Only machines so small
- * that their files are made in no time have a tmpfs in any case. */
+/* A file system that asks is mounted and served from now on; else a tmpfs. */
 static int mount_stage(struct emu *emu, int sock, const char *stage, int *root)
 {
-	unsigned int size = mc_topology_nr_cpu_ids(emu_topology(emu));
 	struct emu_msg msg = { .kind = EMU_MSG_FUSE };
-	int fd = -1, rc;
+	int fd = emu_fuse_mount(stage), rc;
 
 	*root = -1;
-	if (mc_topology_nr_node_ids(emu_topology(emu)) > size)
-		size = mc_topology_nr_node_ids(emu_topology(emu));
-	if (size > EMU_SMALL)
-		fd = emu_fuse_mount(stage);
 	if (fd >= 0) {
 		rc = emu_msg_send(sock, &msg, fd);
 		close(fd);
@@ -140,7 +135,7 @@ int emu_view_namespace(struct emu *emu, int sock, int *root, const char **step)
 	if (rc < 0)
 		return rc;
 	*step = "binding the machine's folders";
-	rc = bind_roots(emu, stage);
+	rc = bind_roots(emu, stage, *root >= 0);
 	if (rc < 0)
 		return rc;
 	/* The binds keep the tmpfs; the supervisor keeps its root by descriptor. */
