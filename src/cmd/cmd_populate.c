@@ -19,6 +19,7 @@
 
 enum {
 	INTERRUPTED = 130,
+	MAX_THREADS = 65536,
 	OPT_READ = 0x5000,
 	OPT_WRITE,
 	OPT_SIZE,
@@ -151,9 +152,9 @@ static int take_threads(struct populate *p, const char *value)
 		return 0;
 	}
 	n = strtoul(value, &end, 10);
-	if (*end || n < 1 || n > 65536)
-		return cmd_usage_error("populate", "--threads: '%s' is neither a number nor 'node'",
-				       value);
+	if (*end || n < 1 || n > MAX_THREADS)
+		return cmd_usage_error("populate", "--threads: '%s': give 1 to %d, or 'node'",
+				       value, MAX_THREADS);
 	p->threads = (unsigned int)n;
 	return 0;
 }
@@ -163,6 +164,8 @@ static int take(struct populate *p, int opt, const char *value)
 	switch (opt) {
 	case OPT_READ:
 	case OPT_WRITE:
+		if (p->how == (opt == OPT_READ ? POPULATE_WRITE : POPULATE_READ))
+			return cmd_usage_error("populate", "--read or --write, not both");
 		p->how = opt == OPT_READ ? POPULATE_READ : POPULATE_WRITE;
 		return 0;
 	case OPT_SIZE:

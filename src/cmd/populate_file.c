@@ -75,6 +75,18 @@ static int complain(const struct file *f, const char *what)
 	return 2;
 }
 
+/* Nothing came of a file that this run made. A link to it was there before and stays. */
+static void unmake(const struct file *f)
+{
+	char *name = realpath(f->path, NULL);
+	struct stat st, now;
+
+	if (name && !fstat(f->fd, &now) && !lstat(name, &st) && st.st_dev == now.st_dev &&
+	    st.st_ino == now.st_ino)
+		unlink(name);
+	free(name);
+}
+
 /* Opens it, which must neither wait (a FIFO) nor set a device off. */
 static int open_path(const struct populate *p, struct file *f, struct stat *st)
 {
@@ -82,6 +94,8 @@ static int open_path(const struct populate *p, struct file *f, struct stat *st)
 		    (p->how == POPULATE_READ ? O_RDONLY : O_RDWR) | (p->size ? O_CREAT : 0);
 	bool there = !stat(f->path, st);
 
+	if (!*f->path)
+		return complain(f, "an empty name");
 	if (there && !S_ISREG(st->st_mode))
 		return complain(f, S_ISDIR(st->st_mode) ? "is a directory; name files"
 							: "not a regular file");
@@ -113,6 +127,15 @@ static int open_file(struct populate *p, struct file *f)
 	f->read = p->how == POPULATE_READ || (p->how == POPULATE_AUTO && !f->memory && !p->size) ||
 		  (fcntl(f->fd, F_GETFL) & O_ACCMODE) == O_RDONLY;
 	if (p->hugetlb && f->pool_page != p->hugetlb) {
+		snprintf(text, sizeof(text), "/sys/kernel/mm/hugepages/hugepages-%" PRIu64 "kB",
+			 p->hugetlb >> 10);
+		if (access(text, F_OK)) {
+			snprintf(text, sizeof(text),
+				 "this machine has no huge pages of %" PRIu64
+				 " MiB; see /sys/kernel/mm/hugepages",
+				 p->hugetlb >> 20);
+			return complain(f, text);
+		}
 		snprintf(text, sizeof(text),
 			 "not on a hugetlbfs of %" PRIu64 " MiB pages; mount one: "
 			 "mount -t hugetlbfs -o pagesize=%" PRIu64 "M none DIRECTORY",
@@ -322,8 +345,8 @@ int populate_file(struct populate *p, const char *path)
 	choose_stretches(p, &f);
 	for (unsigned int i = 0; !status && i < f.stretches; i++)
 		status = start(p, &f, i);
-	if (status && f.made) /* nothing came of it */
-		unlink(path);
+	if (status && f.made)
+		unmake(&f);
 	if (!status) {
 		rc = wait_for(p, &f);
 		tell(p, &f, rc == 0);

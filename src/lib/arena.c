@@ -53,6 +53,14 @@ static size_t default_huge_page(void)
 	return kb ? kb << 10 : 2 << 20;
 }
 
+static int check_size(uint64_t size, struct mc_error *error)
+{
+	return size && size <= (uint64_t)1 << 56
+		       ? 0
+		       : mc_fail(error, EINVAL,
+				 "arena: size %" PRIu64 ": must be 1 byte to 64 PiB", size);
+}
+
 static int file_attributes(struct mc_arena *a, struct mc_error *error)
 {
 	struct mc_arena_attr *at = &a->attr;
@@ -75,6 +83,8 @@ static int file_attributes(struct mc_arena *a, struct mc_error *error)
 			       (long long)at->offset);
 	if (!at->size && f.size > (uint64_t)at->offset)
 		at->size = f.size - (uint64_t)at->offset;
+	if (at->flags & MC_ARENA_GROW && check_size(at->size, error) < 0)
+		return -EINVAL; /* before the file has become so long */
 	if (at->flags & MC_ARENA_GROW && f.size < (uint64_t)at->offset + at->size) {
 		size_t page = at->page_size ? at->page_size : 1;
 
@@ -127,9 +137,8 @@ static int check_attributes(struct mc_arena *a, struct mc_error *error)
 	if (at->backing == MC_ARENA_FILE && (uint64_t)at->offset % at->page_size)
 		return mc_fail(error, EINVAL, "arena: offset %lld: not a multiple of the page size",
 			       (long long)at->offset);
-	if (!at->size || at->size > (uint64_t)1 << 56)
-		return mc_fail(error, EINVAL, "arena: size %" PRIu64 ": must be 1 byte to 64 PiB",
-			       at->size);
+	if (check_size(at->size, error) < 0)
+		return -EINVAL;
 	if (at->extra > SIZE_MAX / 4)
 		return mc_fail(error, EINVAL, "arena: %zu bytes behind a descriptor: too many",
 			       at->extra);

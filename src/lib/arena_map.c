@@ -26,6 +26,7 @@ static int map_failed(struct mc_error *error, uint64_t bytes, const char *what, 
 	return mc_fail(
 		error, err, "mapping %s: %" PRIu64 " MiB: %s; %s", what, bytes >> 20, strerror(err),
 		err == EAGAIN   ? "raise RLIMIT_MEMLOCK (ulimit -l) or drop mlockall(MCL_FUTURE)"
+		: err == ENODEV ? "files of its file system can't be mapped"
 		: err == ENOMEM ? "raise RLIMIT_AS (ulimit -v) or vm.max_map_count, or ask for less"
 				: "see mmap(2)");
 }

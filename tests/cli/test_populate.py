@@ -180,6 +180,7 @@ class Populate(mctest.TestCase):
     def test_usage(self):
         path = self.shm()
         for args, word in ((["--size", "12Q", path], "12Q"), (["--threads", "0", path], "--threads"), ([], "which file"),
+                           (["--threads", "70000", path], "1 to 65536"), (["--read", "--write", path], "not both"),
                            (["--read", "--size", "1M", path], "--read"), (["--hugetlb", "3M", path], "3M"),
                            (["-m", "4000", path], "4000"), (["-m", "0", "-i", "0", path], "one policy"),
                            (["-C", "!all", path], "!all"), (["--nosuch", path], "nosuch")):
@@ -195,6 +196,25 @@ class Populate(mctest.TestCase):
         os.mkfifo(fifo)
         for args in ([fifo], ["--read", fifo]):            # and does not wait for its other end
             self.assertIn("not a regular file", self.ok(manycore("populate", *args, limit=30), 1).err)
+        self.assertIn("an empty name", self.ok(manycore("populate", "--size", "1M", ""), 1).err)
+        unmappable = "/sys/kernel/uevent_seqnum"
+        if os.path.exists(unmappable):
+            self.assertIn("can't be mapped", self.ok(manycore("populate", "--read", unmappable), 1).err)
+        if not os.path.exists("/sys/kernel/mm/hugepages/hugepages-1048576kB"):
+            self.assertIn("no huge pages of 1024 MiB", self.ok(manycore("populate", "--hugetlb", "1G", "--size", "1G", path), 1).err)
+            self.assertFalse(os.path.exists(path))
+        # A size that can't be leaves a file as it was; a link to what was made and unmade stays.
+        with open(path, "wb") as f:
+            f.write(b"kept")
+        for size in ("8191P", "0xffffffffffffffff"):
+            self.assertIn("64 PiB", self.ok(manycore("populate", "--size", size, path), 1).err)
+        self.assertEqual(os.stat(path).st_size, 4)
+        os.unlink(path)
+        link = os.path.join(self.dir, "link")
+        os.symlink(path, link)
+        self.ok(manycore("populate", "--size", "8191P", link), 1)
+        self.assertTrue(os.path.islink(link))
+        self.assertFalse(os.path.exists(path))
         # What this run made and could not use is gone again.
         self.ok(manycore("populate", "--size", "60P", path), 1)
         self.assertFalse(os.path.exists(path))
