@@ -17,8 +17,8 @@
 #include "os/os.h"
 
 /* Before initialisation an operation on a NULL handle must fault, not write to the thread control
- * block. */
-#define NOWHERE (INT64_C(1) << 62)
+ * block. Below bit 56: arm64 ignores the top byte of an address. */
+#define NOWHERE (INT64_C(1) << 54)
 struct mc_percpu_kind mc_percpu_kinds[4] = {
 	{.cs_off = NOWHERE, .id_off = NOWHERE},
 	{.cs_off = NOWHERE, .id_off = NOWHERE},

@@ -157,7 +157,8 @@ MC_RSEQ_SIZE(8, "b", "iq", "q")
  * Counter: adds to the 64-bit total and, when the part of it that was not yet told has reached the
  * batch, tells the shared count: the second sequence (labels 60 to 65), out of the way. 0: all is
  * done, 1: but for telling, since the index is not live any more, -1: nothing is done. No "memory"
- * clobber: only the library looks at a counter's copies, and the shared count is read as volatile.
+ * clobber: only the library looks at a counter's copies; the shared count is an operand, so that
+ * stores to it come before, and is read as volatile.
  * The offsets are plain loads, not mc_kind_cs(): k itself is loaded anew after a slow path, and
  * what asm makes of it would be in no register over a loop (MC_COUNTER_KEEP_).
  */
@@ -194,7 +195,7 @@ mc_rseq_counter_add(const struct mc_percpu_kind *k, uint64_t base, uint64_t told
 							"62:\taddl %k[amount], %%edx\n\t"
 							"subl %[bias], %%edx\n\t"
 							"movslq %%edx, %%rdx\n\t"
-							"lock addq %%rdx, (%[count])\n\t"
+							"lock addq %%rdx, %[count]\n\t"
 							"jmp 65b\n\t"
 							".byte 0x0f, 0xb9, 0x3d\n\t"
 							".long 0x53053053\n"
@@ -202,7 +203,7 @@ mc_rseq_counter_add(const struct mc_percpu_kind *k, uint64_t base, uint64_t told
 							".popsection\n\t"
 		:
 		: [cs] "r"(k->cs_off), [id] "r"(k->id_off), [live] "m"(k->live), [base] "r"(base),
-		  [told] "r"(told), [stride] "r"(stride), [count] "r"(count), [amount] "er"(amount),
+		  [told] "r"(told), [stride] "r"(stride), [count] "m"(*count), [amount] "er"(amount),
 		  [bias] MC_RSEQ_ANY((uint32_t)amount + batch_1), [batch_2] MC_RSEQ_ANY(2 * batch_1)
 		: "rax", "rcx", "rdx", "cc"
 		: slow, fold);
