@@ -94,6 +94,7 @@ void emu_task_place(struct emu *emu, struct emu_task *task)
 		return;
 	emu_effective(emu, task, eff);
 	if (task->cpu >= eff->nbits || !mc_cpumask_test(eff, task->cpu)) {
+		emu_answers_forget(emu, task);
 		n = mc_cpumask_weight(eff);
 		k = atomic_fetch_add(&emu->spread, 1) + emu->opt->seed;
 		task->cpu = mc_cpumask_nth((unsigned int)((uint64_t)(k % n) * step_of(n) % n), eff);
@@ -175,6 +176,8 @@ int emu_set_online(struct emu *emu, unsigned int cpu, bool online)
 	mc_render_set_topology(emu->render, topo);
 	atomic_store_explicit(&emu->topo, topo, memory_order_release);
 	emu_tree_stale(emu);
+	emu_answers_pause(emu);
 	emu_each_process(emu, replug);
+	atomic_fetch_sub(&emu->holds, 1);
 	return 0;
 }

@@ -61,6 +61,9 @@ struct emu_task {
 	struct mc_cpumask *asked;       /* what sched_setaffinity last gave, NULL: never (hot-plug restores it) */
 	unsigned int cpu;               /* the emulated CPU it is on; one of the effective ones */
 	bool narrowed;                  /* the real affinity was changed at least once */
+	bool told;                      /* its CPU stood in the process's table of answers: copies of it may */
+	bool borrowed;                  /* it is on its creator's CPU until it begins an image of its own */
+	uint64_t pointer;               /* its thread pointer in that table, 0: never seen */
 	struct emu_policy *policy;      /* NULL: default */
 };
 
@@ -77,6 +80,9 @@ struct emu_process {
 	int pidfd;                      /* -1: none could be had */
 	uint64_t started;               /* then: its start time, to tell it from a later one of that tgid */
 	uint64_t vdso;                  /* where its patched vDSO lies, 0: none */
+	struct emu_answers *answers;    /* answers.c; NULL: none so far */
+	bool own_memory;                /* known to be no other process's too */
+	bool no_answers;                /* not any more until the next image */
 };
 
 struct emu_call {

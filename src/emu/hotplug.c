@@ -137,12 +137,17 @@ bool emu_plug_is(const char *path)
 	return store_of(path, &number) != NULL;
 }
 
-int emu_plug_open(struct emu *emu, const char *path)
+/* By a pipe to a CPU's file tasks may be moved by any write from now on, until the last end is
+ * closed. */
+int emu_plug_open(struct emu_call *call, const char *path)
 {
 	unsigned int number;
 	store_fn *store = store_of(path, &number);
+	int fd = store ? open_plug(call->emu, number, store) : -EACCES;
 
-	return store ? open_plug(emu, number, store) : -EACCES;
+	if (fd >= 0 && store == apply)
+		emu_answers_hold(call);
+	return fd;
 }
 
 int emu_plug_write(struct emu *emu, const char *path, const char *text, size_t len)
@@ -184,6 +189,8 @@ void emu_plug_drain(struct emu *emu)
 		}
 		if (n == 0 || errno != EAGAIN) {
 			*at = plug->next;
+			if (plug->apply == apply)
+				atomic_fetch_sub(&emu->holds, 1);
 			close(plug->fd);
 			free(plug);
 			atomic_fetch_sub(&emu->nr_plugs, 1);

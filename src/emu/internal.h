@@ -47,6 +47,10 @@ struct emu {
 	_Atomic unsigned int complaints;
 	_Atomic unsigned int refused;   /* a bit for each EMU_REFUSED_* that was told */
 	_Atomic unsigned int spread;    /* tasks placed so far */
+	_Atomic bool answers_told;      /* some process has, or had, a table of answers */
+	_Atomic unsigned int holds;     /* reasons why nobody may have one now */
+	_Atomic unsigned int nr_answers;
+	unsigned int max_answers;
 	unsigned int nr_real;
 	unsigned int *real;     /* host CPUs this run may use */
 	size_t real_bytes;
@@ -161,6 +165,8 @@ bool emu_tasks_alike(const struct emu_process *process);
 bool emu_thread_unseen_exit(struct emu *emu, pid_t tid);
 void emu_process_exec(struct emu *emu, struct emu_task *task);
 void emu_process_gone(struct emu *emu, pid_t tgid);
+/* Adopts all children that may have a copy of a table of answers. No process is locked. */
+void emu_settle_told(struct emu *emu);
 /* Finds the ends of processes for which no descriptor could be held. */
 void emu_processes_look(struct emu *emu);
 /* Calls fn for each process with it locked. */
@@ -180,7 +186,7 @@ int emu_set_online(struct emu *emu, unsigned int cpu, bool online);
 #define EMU_STORE_MAX 4096 /* one write's bytes; sysfs takes a page */
 struct emu_plug;
 bool emu_plug_is(const char *path);
-int emu_plug_open(struct emu *emu, const char *path); /* a descriptor to hand out, or -errno */
+int emu_plug_open(struct emu_call *call, const char *path); /* a descriptor to hand out, or -errno */
 /* The write itself: 0 or the kernel's -errno. `text` ends with NUL. By no receiver: takes the locks
  * of processes. */
 int emu_plug_write(struct emu *emu, const char *path, const char *text, size_t len);
@@ -219,7 +225,25 @@ int emu_proc_open(struct emu_call *call, const char *path, int flags, int *fd);
 int emu_file_open(struct emu *emu, const char *path, int *fd);
 void emu_files_refresh(struct emu *emu);
 
-/* vdso.c */
-void emu_vdso_patch(struct emu_call *call);
+/* vdso.c: at set_tid_address. Forgets the old image and patches the vDSO; false, and nothing is
+ * done, when it is patched already: the child of a fork has the image of its creator. */
+bool emu_vdso_new_image(struct emu_call *call);
+
+/* answers.c: getcpu without a call. */
+/* What the caller of getcpu was told may be told again, until: */
+void emu_answers_tell(struct emu_call *call, unsigned int cpu, unsigned int node);
+void emu_answers_forget(struct emu *emu, struct emu_task *task); /* it moves, or ends */
+/* No more in this image. */
+void emu_answers_stop(struct emu *emu, struct emu_process *process);
+/* The caller makes a thread that has this thread pointer (if CLONE_SETTLS). */
+void emu_answers_thread(struct emu_call *call, uint64_t flags, uint64_t pointer);
+/* At its adoption; creator NULL: not known. */
+void emu_answers_child(struct emu *emu, struct emu_process *process,
+		       const struct emu_process *creator);
+void emu_answers_free(struct emu *emu, struct emu_process *process);
+/* Nobody is told anything without a call from now on, until emu->holds is taken back. No process is
+ * locked; by a handler: the caller's is unlocked for a while, use call->task no more. */
+void emu_answers_pause(struct emu *emu);
+void emu_answers_hold(struct emu_call *call);
 
 #endif

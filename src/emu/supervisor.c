@@ -315,6 +315,7 @@ void emu_supervisor(struct emu *emu, const struct emu_start *start, int sock)
 	if (getrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_cur > 1 << 20)
 		files.rlim_cur = 1024;
 	emu->max_watched = (unsigned int)files.rlim_cur / 2;
+	emu->max_answers = emu->max_watched / 2;
 	emu->max_files = emu->max_watched / 4 < 256 ? emu->max_watched / 4 : 256;
 	emu_folder_sweep(emu->tree_path);
 	start_view(emu, start, &child);

@@ -9,6 +9,7 @@
 #include <sched.h>
 #include <stddef.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include "emu/syscalls/handlers.h"
 #include "emu/syscalls/mempolicy_calls.h"
@@ -55,6 +56,9 @@
 		     .test_value = 16 << 20, __VA_ARGS__),                                 \
 		CALL(n, .when = EMU_WHEN_STRICT, __VA_ARGS__)
 
+#define SHARERS (CLONE_VM | CLONE_VFORK | CLONE_THREAD)
+#define SIBLINGS (CLONE_VM | CLONE_PARENT)
+
 /* What changes names and attributes of files. */
 #define CHANGES(n)                                        \
 	CALL(n, .fn = emu_change, .when = EMU_WHEN_CALLS, \
@@ -73,7 +77,8 @@ const struct emu_syscall emu_table[] = {
 	CALL(sched_setaffinity, .fn = emu_sched_setaffinity,
 	     .what = "sets the emulated mask; the real affinity is its image on the host's CPUs"),
 	CALL(getcpu, .fn = emu_getcpu,
-	     .what = "the emulated CPU of the thread and its node (libc's getcpu too: the vDSO is patched)"),
+	     .what = "the emulated CPU of the thread and its node (libc's getcpu too: the vDSO is patched, "
+		     "and repetitions are no calls)"),
 	CALL(rseq, .when = EMU_WHEN_RSEQ, .error = ENOSYS,
 	     .what = "refused, so that C libraries ask getcpu; --rseq=real leaves it (it tells the host's CPU)"),
 	CALL(sysinfo, .fn = emu_sysinfo,
@@ -175,7 +180,16 @@ const struct emu_syscall emu_table[] = {
 	CALL(clone, .fn = emu_clone, .test = EMU_IF_BITS, .test_arg = 0, .test_mask = CLONE_THREAD,
 	     .test_value = CLONE_THREAD,
 	     .what = "the host's; of a thread: its creator is noted, for what it inherits"),
+	CALL(clone, .fn = emu_clone, .test = EMU_IF_BITS, .test_arg = 0, .test_mask = SHARERS,
+	     .test_value = CLONE_VM,
+	     .what = "the host's; of a process in the same memory that is not waited for: getcpu is a "
+		     "call from then on"),
+	CALL(clone, .fn = emu_clone, .test = EMU_IF_BITS, .test_arg = 0, .test_mask = SIBLINGS,
+	     .test_value = SIBLINGS, .what = "the host's; of a sibling in the same memory: as above"),
 	CALL(clone3, .fn = emu_clone3, .what = "the host's; of a thread: its creator is noted"),
+	CALL(prctl, .fn = emu_prctl, .test = EMU_IF_BITS, .test_arg = 0, .test_mask = 0xffffffff,
+	     .test_value = PR_SET_DUMPABLE,
+	     .what = "PR_SET_DUMPABLE: the host's; with other than 1 getcpu is a call from then on"),
 	CALL(exit, .fn = emu_exit, .what = "the host's; the thread is forgotten"),
 	CALL(exit_group, .fn = emu_exit_group,
 	     .what = "the host's; what children inherited is kept"),

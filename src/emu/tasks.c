@@ -93,6 +93,7 @@ void emu_process_put(struct emu *emu, struct emu_process *process)
 	}
 	if (process->mm)
 		emu_mm_gone(emu, process);
+	emu_answers_free(emu, process);
 	emu_clones_free(process);
 	if (process->pidfd >= 0)
 		close(process->pidfd); /* leaves the epoll set with it */
@@ -118,6 +119,10 @@ static struct emu_task *new_task(struct emu *emu, struct emu_process *process, p
 		task->asked = mc_cpumask_dup(creator->asked);
 	if (creator)
 		task->narrowed = creator->narrowed;
+	if (creator && creator->told && creator->process != process) {
+		task->cpu = creator->cpu;
+		task->told = task->borrowed = true;
+	}
 	if (!task->allowed) {
 		free(task);
 		return NULL;
@@ -160,6 +165,8 @@ static void watch_end(struct emu *emu, struct emu_process *process)
 	emu->nr_unwatched++;
 }
 
+static _Thread_local unsigned int adopted_here; /* processes that this thread has adopted */
+
 /* A process that was not known, with its first task; the creator's process is locked. Somebody else
  * may have been faster: theirs stays. */
 static void adopt_process(struct emu *emu, pid_t tgid, const struct emu_task *creator)
@@ -176,6 +183,7 @@ static void adopt_process(struct emu *emu, pid_t tgid, const struct emu_task *cr
 	process->vdso = creator ? creator->process->vdso : 0;
 	pthread_mutex_init(&process->lock, NULL);
 	process->tasks = new_task(emu, process, tgid, creator);
+	emu_answers_child(emu, process, creator ? creator->process : NULL);
 	emu_mm_new(emu, process, creator ? creator->process : NULL);
 	pthread_mutex_lock(&emu->table_lock);
 	taken = lookup_process(emu, tgid) != NULL;
@@ -185,6 +193,7 @@ static void adopt_process(struct emu *emu, pid_t tgid, const struct emu_task *cr
 		*at = process;
 		hash_task(emu, process->tasks);
 		watch_end(emu, process);
+		adopted_here++;
 	}
 	taken = taken || !process->tasks;
 	pthread_mutex_unlock(&emu->table_lock);
@@ -410,6 +419,8 @@ static void remove_task(struct emu *emu, struct emu_task *task)
 /* The task's own exit: its process is locked, and the caller does not touch it again. */
 void emu_task_exit(struct emu *emu, struct emu_task *task)
 {
+	emu_answers_forget(emu, task);
+	task->pointer = 0;
 	/* The leader's tid stays until the process ends. */
 	if (task->tid != task->process->tgid)
 		remove_task(emu, task);
@@ -458,8 +469,20 @@ void emu_process_exec(struct emu *emu, struct emu_task *task)
 			remove_task(emu, t);
 	}
 	emu_clones_free(process);
+	emu_answers_free(emu, process);
 	process->vdso = 0;
+	process->own_memory = process->no_answers = false;
 	emu_mm_exec(emu, process);
+	for (struct emu_task *t = process->tasks; t; t = t->next) {
+		t->pointer = 0;
+		t->told = false;
+		if (!t->borrowed)
+			continue;
+		emu_policy_moving(emu, t);
+		t->borrowed = false;
+		t->cpu = ~0U;
+		emu_task_place(emu, t);
+	}
 }
 
 void emu_process_gone(struct emu *emu, pid_t tgid)
@@ -584,5 +607,39 @@ void emu_settle(struct emu_call *call, struct emu_task *task)
 			if (!emu_task_known(emu, pids[i]))
 				adopt_process(emu, pids[i], t);
 		free(pids);
+	}
+}
+
+/* Of the locked process. */
+static void settle_told(struct emu *emu, struct emu_process *process)
+{
+	for (struct emu_task *t = process->tasks; t; t = t->next) {
+		pid_t *pids;
+		size_t nr = t->told ? emu_children(process->tgid, t->tid, &pids) : 0;
+
+		for (size_t i = 0; i < nr; i++)
+			if (!emu_task_known(emu, pids[i]))
+				adopt_process(emu, pids[i], t);
+		if (t->told)
+			free(pids);
+	}
+}
+
+void emu_settle_told(struct emu *emu)
+{
+	enum { GENERATIONS = 16 }; /* a storm of forks shall not hold us for ever */
+	pid_t *orphans;
+	size_t nr = emu_children(emu->supervisor, emu->supervisor, &orphans);
+	unsigned int before;
+
+	for (size_t i = 0; i < nr; i++)
+		if (!emu_task_known(emu, orphans[i]))
+			adopt_process(emu, orphans[i], NULL);
+	free(orphans);
+	for (int i = 0; i < GENERATIONS; i++) {
+		before = adopted_here;
+		emu_each_process(emu, settle_told);
+		if (adopted_here == before)
+			break;
 	}
 }

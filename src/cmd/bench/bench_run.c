@@ -260,6 +260,7 @@ static const struct work_case work_cases[] = {
 	{"threads-heavy", "threads", 40, 2, 15},
 	{"thread-create-join", "join", 300, 10, 15},
 	{"mmap-storm", "storm", 600, 20, 15},
+	{"getcpu-repeat", "getcpu", 200, 5, 21}, /* thousands of calls by libc */
 };
 
 static void work(struct bench *b, const struct work_case *w, struct bench_worker *inside,

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdint.h>
@@ -53,6 +54,17 @@ static bool work_affinity(unsigned int count)
 		if (syscall(SYS_sched_getaffinity, 0, sizeof(mask), mask) < 0)
 			return false;
 	return true;
+}
+
+static bool work_getcpu(unsigned int count)
+{
+	unsigned int moved = 0;
+	int first = sched_getcpu();
+
+	for (unsigned int i = 0; i < count * 1000; i++)
+		moved += sched_getcpu() != first;
+	bench_use(moved);
+	return first >= 0;
 }
 
 static bool work_true(unsigned int count)
@@ -225,6 +237,7 @@ static const struct {
 	{"affinity", work_affinity}, {"true", work_true}, {"compile", work_compile},
 	{"python", work_python},     {"cpu", work_cpu},   {"malloc", work_malloc},
 	{"threads", work_threads},   {"join", work_join}, {"storm", work_storm},
+	{"getcpu", work_getcpu},
 };
 
 int bench_run_worker(void)

@@ -165,5 +165,7 @@ int64_t emu_getcpu(struct emu_call *call)
 		rc = emu_write(call, call->arg[0], &cpu, sizeof(cpu));
 	if (!rc && call->arg[1])
 		rc = emu_write(call, call->arg[1], &node, sizeof(node));
+	if (!rc)
+		emu_answers_tell(call, cpu, node);
 	return rc;
 }

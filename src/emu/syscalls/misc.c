@@ -77,6 +77,14 @@ int64_t emu_bpf(struct emu_call *call)
 	}
 }
 
+/* The copies of its answers that its children will have could not be written to. */
+int64_t emu_prctl(struct emu_call *call)
+{
+	if (call->arg[1] != 1)
+		emu_answers_stop(call->emu, call->task->process);
+	return EMU_CONTINUE;
+}
+
 /* Only under --strict: what can't be answered as the machine would fails. */
 int64_t emu_no_uring(struct emu_call *call)
 {

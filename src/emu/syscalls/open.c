@@ -73,7 +73,7 @@ static int64_t open_tree(struct emu_call *call, const char *path, int flags)
 			return EMU_CONTINUE;
 		if (((flags & O_CREAT) && (flags & O_EXCL)) || (flags & O_DIRECTORY))
 			return flags & O_DIRECTORY ? -ENOTDIR : -EEXIST;
-		fd = is_owner(call) ? emu_plug_open(emu, path) : -EACCES;
+		fd = is_owner(call) ? emu_plug_open(call, path) : -EACCES;
 		return fd < 0 ? fd : emu_answer_fd(call, fd, flags);
 	}
 	/* sysfs: what has no store can't be opened for writing, not even by root; nor may root
