@@ -500,7 +500,7 @@ class Sweep(mctest.TestCase):
         user = {} if self.uid is None else {"user": self.uid, "group": self.uid, "extra_groups": []}
         p = subprocess.Popen([mctest.MANYCORE, "run", "--view=calls", *MACHINE, "--", "sh", "-c",
                               "ls -R /sys/devices/system/node >/dev/null; echo there; read x"],
-                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **user)
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True, **user)
         self.assertEqual(p.stdout.readline(), "there\n")
         for _ in range(3):      # it is in use
             self.run_it("--smp", "2", "true")
