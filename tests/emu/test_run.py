@@ -181,11 +181,15 @@ if os.path.exists(weight):
     assert [store(weight, w) for w in ("3", "256", "x", "-1")] == [1] + 3 * ["EINVAL"] and text(weight) == "3"
 # Writers, readers and calls that are answered, all at once.
 def work(n):
-    for i in range(20):
+    for i in range(60):
         if n % 2:
             assert store(f"{cpu}cpu{1 + n % LAST}/online", str(i % 2)) == 1
-        else:
-            assert os.listdir(cpu + "cpu1") and text(cpu + "online") and os.sched_getaffinity(0)
+            continue
+        assert os.listdir(cpu + "cpu1") and text(cpu + "online") and os.sched_getaffinity(0)
+        try:                                        # folders that come and go
+            text(cpu + "cpu1/topology/core_id")
+        except FileNotFoundError:
+            pass
 threads = [threading.Thread(target=work, args=(n,)) for n in range(8)]
 [t.start() for t in threads]
 [t.join() for t in threads]

@@ -615,12 +615,27 @@ int emu_fuse_mount(const char *where)
 }
 
 struct stale {
-	uint64_t parent;
+	struct node *parent; /* with a reference */
 	char *name;
 };
 
+static void forget_name(const struct emu_fuse *fuse, uint64_t parent, char *name)
+{
+	size_t len = strlen(name);
+	struct fuse_notify_inval_entry_out arg = {.parent = parent, .namelen = (uint32_t)len};
+	struct fuse_out_header out = {
+		.len = (uint32_t)(sizeof(out) + sizeof(arg) + len + 1),
+		.error = FUSE_NOTIFY_INVAL_ENTRY,
+	};
+	struct iovec v[3] = {{&out, sizeof(out)}, {&arg, sizeof(arg)}, {name, len + 1}};
+
+	(void)!writev(fuse->fd, v, 3); /* ENOENT: it was forgotten meanwhile */
+}
+
 /* After hot-plug: the kernel forgets every name below the machine's folders. Without the lock: the
- * kernel waits for lookups that are being answered. */
+ * kernel waits for lookups that are being answered. With references: the address of a folder that
+ * is forgotten meanwhile could become a file's, whose writer waits for us while the kernel waits
+ * for that writer. */
 void emu_fuse_stale(struct emu *emu)
 {
 	struct emu_fuse *fuse = emu->fuse;
@@ -634,22 +649,19 @@ void emu_fuse_stale(struct emu *emu)
 	all = calloc(room + 1, sizeof(*all));
 	for (size_t i = 0; all && i < HASH; i++)
 		for (struct node *n = fuse->hash[i]; n; n = n->next)
-			if (n->parent && emu_in_roots(n->parent->path))
-				all[nr++] = (struct stale){(uint64_t)(uintptr_t)n->parent,
+			if (n->parent && emu_in_roots(n->parent->path)) {
+				n->parent->lookups++;
+				all[nr++] = (struct stale){n->parent,
 							   strdup(strrchr(n->path, '/') + 1)};
+			}
 	pthread_mutex_unlock(&fuse->lock);
 	for (size_t i = 0; i < nr; i++) {
-		struct fuse_notify_inval_entry_out arg = {.parent = all[i].parent};
-		struct fuse_out_header out = {.error = FUSE_NOTIFY_INVAL_ENTRY};
-		struct iovec v[3] = {{&out, sizeof(out)}, {&arg, sizeof(arg)}, {all[i].name, 0}};
+		uint64_t parent = (uint64_t)(uintptr_t)all[i].parent;
 
-		if (!all[i].name)
-			continue;
-		arg.namelen = (uint32_t)strlen(all[i].name);
-		v[2].iov_len = arg.namelen + 1;
-		out.len = (uint32_t)(sizeof(out) + sizeof(arg) + v[2].iov_len);
-		(void)!writev(fuse->fd, v, 3); /* ENOENT: it was forgotten meanwhile */
+		if (all[i].name)
+			forget_name(fuse, parent, all[i].name);
 		free(all[i].name);
+		forget(fuse, parent, 1);
 	}
 	free(all);
 }
