@@ -65,7 +65,7 @@ static long raw_set_fs(uintptr_t to)
 }
 
 /* With another thread pointer, and back; what lies between may not use it. */
-__attribute__((optimize("no-stack-protector"))) static int with(uintptr_t pointer, uintptr_t fn)
+__attribute__((no_stack_protector)) static int with(uintptr_t pointer, uintptr_t fn)
 {
 	uintptr_t own;
 	int cpu;
