@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "emu/internal.h"
 
@@ -49,11 +50,15 @@ void emu_child(struct emu *emu, const struct emu_start *start, int sock)
 {
 	struct emu_msg msg = { .kind = EMU_MSG_LISTENER };
 	const char *step;
+	struct stat st;
 	int listener, fd;
 
 	setpgid(0, start->group);
 	if (emu->view == EMU_VIEW_NAMESPACE)
 		take_view(emu, sock);
+	/* Only the process itself can always tell; once the filter is there it can't. */
+	if (stat("/proc/self/ns/user", &st) == 0)
+		msg.userns = (struct emu_namespace){st.st_dev, st.st_ino};
 	listener = emu_filter_load(emu, &step);
 	if (listener < 0)
 		fail(sock, 125, step, "this host", -listener,

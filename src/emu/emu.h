@@ -161,8 +161,14 @@ struct emu_task *emu_task_find(struct emu_call *call, pid_t tid);
  * "Inheritance" above. NULL: what any task of the locked process has created (before a change of
  * its address space). A read of /proc a task. */
 void emu_settle(struct emu_call *call, struct emu_task *task);
-/* May the caller act on `tid` as the kernel's check_same_owner() or CAP_SYS_NICE would allow? */
+/* rights.c. May the caller act on `tid` as the kernel's check_same_owner() or CAP_SYS_NICE would
+ * allow? Has it a capability over the whole machine? May it look into the process:
+ * ptrace_may_access(), by its real ids or by those of file systems? Does it own the machine's
+ * files? */
 bool emu_may_schedule(struct emu_call *call, pid_t tid);
+bool emu_capable(struct emu_call *call, unsigned int cap);
+bool emu_may_look(struct emu_call *call, pid_t target, bool by_real_ids);
+bool emu_is_owner(struct emu_call *call);
 
 /* What can't be answered as the machine would: returns -err. Under --strict also told on standard
  * error, once a kind: what was refused, to whom, and why. */

@@ -15,7 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 #include "emu/internal.h"
@@ -128,6 +130,8 @@ int emu_tree_make_private(struct emu *emu, struct mc_error *error)
 	}
 	if (fd >= 0) {
 		emu->tree = fd;
+		emu->tree_apart = (int)syscall(SYS_open_tree, fd, "",
+					       OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
 		return 0;
 	}
 	snprintf(error->text, sizeof(error->text),

@@ -28,6 +28,10 @@ void emu_fuse_stale(struct emu *emu);
 struct emu_file; /* procfiles.c */
 struct emu_fuse; /* view/fuse.c */
 
+struct emu_namespace {
+	uint64_t dev, ino; /* zeroes: not known, and like no other */
+};
+
 struct emu {
 	const struct emu_options *opt;
 	_Atomic(struct mc_topology *) topo;
@@ -40,6 +44,7 @@ struct emu {
 	unsigned int mounted;   /* a bit for each of emu_roots that the namespace view covers */
 	char why[256];          /* why the namespace view was not taken */
 	pid_t supervisor, first;
+	struct emu_namespace userns; /* the command's: capabilities in it count on this machine */
 	int listener, waiter;   /* seccomp listener; socket to the waiter */
 	int epoll;
 	int trace_fd;
@@ -75,6 +80,7 @@ struct emu {
 	_Atomic pid_t cloners[EMU_CLONERS]; /* processes that made threads lately */
 
 	int tree;               /* root folder of the rendered tree, -1: none yet */
+	int tree_apart;         /* the same as a mount that leads nowhere else, -1: can't be had */
 	char tree_path[96];     /* where the calls view has it */
 	pthread_mutex_t tree_lock;
 	struct emu_dir *dirs[1024];
@@ -104,6 +110,7 @@ enum emu_msg_kind {
 };
 struct emu_msg {
 	int kind, status, more;
+	struct emu_namespace userns; /* with the listener */
 	char text[512];
 };
 int emu_msg_send(int sock, const struct emu_msg *msg, int fd);

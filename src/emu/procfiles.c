@@ -225,25 +225,93 @@ static int render_task(struct emu *emu, struct emu_task *task, pid_t tid, const 
 	return rc < 0 ? rc : out->failed ? -ENOMEM : 0;
 }
 
+/* Is the caller's /proc mounted so that it shows only who may be looked into? */
+static bool is_hiding(pid_t caller)
+{
+	char path[64], *line = NULL;
+	bool hides = false;
+	size_t size = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/mounts", caller);
+	f = fopen(path, "re");
+	while (f && !hides && getline(&line, &size, f) > 0)
+		hides = strstr(line, " /proc proc ") && strstr(line, "hidepid=");
+	free(line);
+	if (f)
+		fclose(f);
+	return hides || !f;
+}
+
+/* Real root's supervisor is shown more than the caller may see: addresses in a `stat`. */
+enum sight { WHOLE, NO_ADDRESSES, NOTHING };
+
+static enum sight sight_of(struct emu_call *call, pid_t tid, const char *name)
+{
+	if (call->emu->in_userns || emu_may_look(call, tid, false))
+		return WHOLE;
+	return !strcmp(name, "numa_maps") || is_hiding(call->caller) ? NOTHING : NO_ADDRESSES;
+}
+
+/* As the kernel: where the code lies is told as 1, all other addresses and the exit code as 0. */
+static void hide_addresses(struct mc_text *text)
+{
+	const char *p = text->len ? memrchr(text->data, ')', text->len) : NULL;
+	const char *end = text->data + text->len;
+	struct mc_text out = {0};
+	unsigned int field = 2;
+
+	mc_text_add(&out, text->data, p ? (size_t)(p - text->data) : 0);
+	while (p && p < end) {
+		const char *next = memchr(p + 1, ' ', (size_t)(end - p - 1));
+		bool code = field == 26 || field == 27;
+
+		next = next ? next : end;
+		if (code || (field >= 28 && field <= 30) || field == 35 || field >= 45)
+			mc_text_printf(&out, code ? " 1" : next == end ? " 0\n" : " 0");
+		else
+			mc_text_add(&out, p, (size_t)(next - p));
+		p = next;
+		field++;
+	}
+	mc_text_free(text);
+	*text = out;
+}
+
 /* 0 with *fd, -errno to answer, or 1: the host's file it is. */
 int emu_proc_open(struct emu_call *call, const char *path, int flags, int *fd)
 {
 	struct mc_text text = { 0 };
+	const struct emu_process *home;
 	struct emu_task *task;
+	enum sight sight;
 	const char *name;
 	pid_t tid;
 	int own;
 
+	if (!strcmp(path, "/proc/sys/kernel/numa_balancing") && (flags & O_ACCMODE) != O_RDONLY &&
+	    !emu_is_owner(call))
+		return -EACCES;
 	if (!strcmp(path, "/proc/sys/kernel/numa_balancing"))
 		return balancing(call->emu, flags, fd);
 	name = split(path, &tid);
 	if (!name || (flags & O_ACCMODE) != O_RDONLY ||
 	    (strcmp(name, "status") && strcmp(name, "stat") && strcmp(name, "numa_maps")))
 		return 1;
+	home = call->task->process;
 	task = emu_task_find(call, tid);
+	sight = task && task->process == home ? WHOLE : sight_of(call, tid, name);
+	if (sight == NOTHING)
+		return 1; /* as the host has it: refused, or not there */
 	if (render_task(call->emu, task, tid, path, name, &text) < 0) {
 		mc_text_free(&text);
 		return 1;
+	}
+	if (sight == NO_ADDRESSES && !strcmp(name, "stat"))
+		hide_addresses(&text);
+	if (text.failed) {
+		mc_text_free(&text);
+		return -ENOMEM;
 	}
 	own = make_file(name, &text, fd);
 	mc_text_free(&text);

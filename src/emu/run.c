@@ -205,7 +205,7 @@ int emu_run(const struct emu_options *options, char **argv)
 	emu->opt = options;
 	emu->in_userns = geteuid() != 0;
 	name_tree(emu);
-	emu->tree = emu->listener = emu->waiter = -1;
+	emu->tree = emu->tree_apart = emu->listener = emu->waiter = -1;
 	atomic_store(&emu->topo, options->topo);
 	if (prepare(emu, &error) < 0) {
 		fprintf(stderr, "manycore run: %s\n", error.text);

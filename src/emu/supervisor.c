@@ -103,6 +103,7 @@ static bool start_child(struct emu *emu, const struct emu_start *start, int *soc
 		}
 		if (msg.kind == EMU_MSG_LISTENER) {
 			emu->listener = fd;
+			emu->userns = msg.userns;
 			return true;
 		}
 	}

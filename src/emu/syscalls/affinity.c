@@ -58,43 +58,6 @@ int64_t emu_sched_getaffinity(struct emu_call *call)
 	return rc < 0 ? rc : (int64_t)bytes;
 }
 
-/* The real and effective ids of a thread, and whether it has CAP_SYS_NICE. */
-struct ids {
-	long ruid, euid;
-	bool nice;
-};
-
-static bool read_ids(pid_t tid, struct ids *ids)
-{
-	char path[64], text[4096];
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", tid);
-	f = fopen(path, "re");
-	ids->ruid = ids->euid = -1;
-	ids->nice = false;
-	while (f && fgets(text, sizeof(text), f)) {
-		if (!strncmp(text, "Uid:", 4) && sscanf(text + 4, "%ld %ld", &ids->ruid, &ids->euid) != 2)
-			break;
-		if (!strncmp(text, "CapEff:", 7))
-			ids->nice = strtoull(text + 7, NULL, 16) >> 23 & 1;
-	}
-	if (f)
-		fclose(f);
-	return ids->euid >= 0;
-}
-
-bool emu_may_schedule(struct emu_call *call, pid_t tid)
-{
-	struct ids caller, other;
-
-	if (tid == 0 || tid == call->caller)
-		return true;
-	if (!read_ids(call->caller, &caller) || !read_ids(tid, &other))
-		return false;
-	return caller.euid == other.euid || caller.euid == other.ruid || caller.nice;
-}
-
 static int64_t take_mask(struct emu_call *call, pid_t tid, struct mc_cpumask *mask)
 {
 	struct emu *emu = call->emu;

@@ -373,7 +373,7 @@ int64_t emu_mbind(struct emu_call *call)
 				   mp_copy, call);
 	if (!rc && (flags & ~(uint64_t)POL_MF_VALID))
 		rc = -EINVAL;
-	if (!rc && (flags & MC_MPOL_MF_MOVE_ALL) && !mp_capable(call->caller, CAP_NICE))
+	if (!rc && (flags & MC_MPOL_MF_MOVE_ALL) && !emu_capable(call, CAP_NICE))
 		rc = -EPERM;
 	if (!rc && (start & mask))
 		rc = -EINVAL;

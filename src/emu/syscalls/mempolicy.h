@@ -149,10 +149,6 @@ struct emu_mm *mp_mm(struct emu_process *process);
 /* The task's own state, made when it is first needed; NULL: out of memory. */
 struct emu_policy *mp_task(struct emu_task *task);
 
-/* mempolicy_rights.c: what the caller may. */
-bool mp_capable(pid_t tid, unsigned int cap); /* effective capability */
-bool mp_may_read(pid_t caller, pid_t target); /* ptrace_may_access(PTRACE_MODE_READ_REALCREDS) */
-
 int mp_copy(void *call, void *to, uint64_t from, size_t len); /* pol_copy over emu_read() */
 
 #endif

@@ -343,7 +343,7 @@ static struct emu_task *whose(struct emu_call *call, pid_t pid, int *rc)
 		return call->task;
 	if (!exists(pid))
 		*rc = -ESRCH;
-	else if (!mp_may_read(call->caller, pid))
+	else if (!emu_may_look(call, pid, true))
 		*rc = -EPERM;
 	else if (!(task = emu_task_find(call, pid)))
 		*rc = -EINVAL; /* outside of the emulated machine: a task without memory of its own,
@@ -370,7 +370,7 @@ int64_t emu_move_pages(struct emu_call *call)
 	if (flags & ~(uint64_t)(MC_MPOL_MF_MOVE | MC_MPOL_MF_MOVE_ALL))
 		return -EINVAL;
 	m.all = flags & MC_MPOL_MF_MOVE_ALL;
-	if (m.all && !mp_capable(call->caller, CAP_NICE))
+	if (m.all && !emu_capable(call, CAP_NICE))
 		return -EPERM;
 	task = whose(call, (pid_t)call->arg[0], &rc);
 	if (!task)
@@ -463,7 +463,7 @@ int64_t emu_migrate_pages(struct emu_call *call)
 		rc = pol_get_nodes(state->machine, new, call->arg[3], call->arg[1], state->page,
 				   mp_copy, call);
 	task = rc ? NULL : whose(call, (pid_t)call->arg[0], &rc);
-	nice = !rc && mp_capable(call->caller, CAP_NICE);
+	nice = !rc && emu_capable(call, CAP_NICE);
 	for (unsigned int i = 0; i < state->machine->words; i++) {
 		outside = outside || (new[i] & ~state->machine->allowed[i]);
 		new[i] &= state->machine->allowed[i];

@@ -23,18 +23,6 @@ static bool writes(int flags)
 	return (flags & O_ACCMODE) != O_RDONLY && !(flags & O_PATH);
 }
 
-/* May the caller write files that whoever runs the machine owns? */
-static bool is_owner(struct emu_call *call)
-{
-	char text[2048], *p;
-	unsigned int uid;
-
-	if (emu_proc_read(text, sizeof(text), "/proc/%d/status", call->caller) < 0)
-		return false;
-	p = strstr(text, "\nUid:"); /* real, effective, saved, of file systems */
-	return p && sscanf(p, "\nUid: %*u %*u %*u %u", &uid) == 1 && uid == geteuid();
-}
-
 static bool is_cpuset(const char *path)
 {
 	const char *name = strrchr(path, '/');
@@ -60,10 +48,37 @@ static int refuse(struct emu_call *call, const char *path, int flags)
 	return writes(flags) || ((flags & O_TRUNC) && !emu_is_root(call)) ? -EACCES : 0;
 }
 
+/* Who does not own the machine's files reads those that anybody may. */
+static bool is_closed(struct emu_call *call, const char *path)
+{
+	struct stat st;
+
+	return !mc_render_stat(call->emu->render, path, &st) && !(st.st_mode & 0004) &&
+	       !emu_is_owner(call);
+}
+
+/*
+ * Is the caller held to a folder (chroot), or in a mount namespace of its own? From a folder's
+ * descriptor ".." leads on: one of the private tree would lead to our root, and out of there.
+ */
+static bool has_other_root(struct emu_call *call)
+{
+	struct statx ours, theirs;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/root", call->caller);
+	return statx(AT_FDCWD, "/", 0, STATX_INO | STATX_MNT_ID, &ours) < 0 ||
+	       statx(AT_FDCWD, path, 0, STATX_INO | STATX_MNT_ID, &theirs) < 0 ||
+	       ours.stx_ino != theirs.stx_ino || ours.stx_dev_major != theirs.stx_dev_major ||
+	       ours.stx_dev_minor != theirs.stx_dev_minor ||
+	       ours.stx_mnt_id != theirs.stx_mnt_id;
+}
+
 static int64_t open_tree(struct emu_call *call, const char *path, int flags)
 {
 	struct emu *emu = call->emu;
 	int rc = emu_tree_ensure(emu, path);
+	int top = emu->tree;
 	struct stat st;
 	int fd;
 
@@ -73,7 +88,7 @@ static int64_t open_tree(struct emu_call *call, const char *path, int flags)
 			return EMU_CONTINUE;
 		if (((flags & O_CREAT) && (flags & O_EXCL)) || (flags & O_DIRECTORY))
 			return flags & O_DIRECTORY ? -ENOTDIR : -EEXIST;
-		fd = is_owner(call) ? emu_plug_open(call, path) : -EACCES;
+		fd = emu_is_owner(call) ? emu_plug_open(call, path) : -EACCES;
 		return fd < 0 ? fd : emu_answer_fd(call, fd, flags);
 	}
 	/* sysfs: what has no store can't be opened for writing, not even by root; nor may root
@@ -95,8 +110,14 @@ static int64_t open_tree(struct emu_call *call, const char *path, int flags)
 		rc = emu_file_open(emu, path, &fd);
 		return rc < 0 ? rc : emu_answer_fd(call, fd, flags);
 	}
+	if (is_closed(call, path))
+		return -EACCES;
+	if (emu->view == EMU_VIEW_CALLS && has_other_root(call))
+		top = emu->tree_apart;
+	if (top < 0)
+		return EMU_CONTINUE;
 	/* An O_PATH descriptor can't be handed over: one that may be read serves as well. */
-	fd = openat(emu->tree, path + 1,
+	fd = openat(top, path + 1,
 		    (flags & (O_DIRECTORY | O_NOFOLLOW)) | O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
@@ -146,6 +167,8 @@ static int64_t do_open(struct emu_call *call, int dirfd, uint64_t where, int fla
 		if (writes(flags))
 			return is_cpuset(path) ? emu_refuse(call, EMU_REFUSED_CPUSET, EPERM)
 					       : EMU_CONTINUE;
+		if (is_closed(call, path))
+			return -EACCES;
 		rc = emu_file_open(call->emu, path, &fd);
 		if (rc == -EXDEV || rc == -EISDIR)
 			rc = 1;

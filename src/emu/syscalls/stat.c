@@ -88,6 +88,7 @@ bool emu_is_root(struct emu_call *call)
 static int64_t do_access(struct emu_call *call, int dirfd, uint64_t where, int mode, int flags)
 {
 	char path[EMU_PATH_MAX];
+	unsigned int bits;
 	struct stat st;
 	int64_t rc;
 
@@ -105,8 +106,8 @@ static int64_t do_access(struct emu_call *call, int dirfd, uint64_t where, int m
 		return 0;
 	if (S_ISDIR(st.st_mode) && (mode & W_OK))
 		return -EACCES;
-	if (S_ISLNK(st.st_mode) ||
-	    ((st.st_mode >> 6) & 7 & (unsigned int)mode) == (unsigned int)mode)
+	bits = st.st_mode >> (emu_is_owner(call) ? 6 : 0) & 7;
+	if (S_ISLNK(st.st_mode) || (bits & (unsigned int)mode) == (unsigned int)mode)
 		return 0;
 	return -EACCES;
 }

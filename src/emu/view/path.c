@@ -158,9 +158,16 @@ static int find_proc(struct emu_call *call, char *path)
 	return mc_render_owns(call->emu->render, path) ? EMU_PATH_FILE : EMU_PATH_OTHER;
 }
 
+/* A folder of /proc that anybody may go through. */
+static bool is_public(const char *path)
+{
+	return below(path, "/proc") && !path[5 + strspn(path + 5, "/task0123456789")];
+}
+
 /*
  * Before ".." and ".": where the folder really lies, links followed, as the kernel goes. 0, -errno
- * of the machine, or 1 when it is the host that has to say what is wrong with the path.
+ * of the machine, or 1 when it is the host that has to say what is wrong with the path: real root's
+ * supervisor can go through folders that the caller may not.
  */
 static int real_folder(struct emu_call *call, char *path)
 {
@@ -184,6 +191,8 @@ static int real_folder(struct emu_call *call, char *path)
 	if (rc != -EXDEV)
 		return rc < 0 ? rc : S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
 	name_self(call, path);
+	if (!call->emu->in_userns && !is_public(path) && !emu_is_owner(call))
+		return 1;
 	if (!realpath(path, real) || stat(real, &st) < 0 || !S_ISDIR(st.st_mode))
 		return 1;
 	strcpy(path, strcmp(real, "/") ? real : "");
