@@ -89,7 +89,7 @@ struct emu_call {
 	struct emu *emu;
 	struct emu_task *task;          /* the caller; never NULL */
 	struct emu_process *locked;     /* the process that is locked now: the caller's, but see emu_task_find() */
-	uint64_t id;
+	uint64_t id, received;          /* the notification's number; when it came, CLOCK_MONOTONIC ns */
 	pid_t caller;                   /* its tid */
 	int nr;
 	uint64_t arg[6];
@@ -247,5 +247,7 @@ ssize_t emu_proc_read(char *text, size_t size, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 const char *emu_proc_stat(const char *text);
 long emu_proc_field(pid_t tid, const char *field);
+/* The process of a thread and the parent of that, by one look; -1: there is none. */
+long emu_proc_family(pid_t tid, long *ppid);
 
 #endif

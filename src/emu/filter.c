@@ -21,10 +21,6 @@
 #include <unistd.h>
 #include "emu/internal.h"
 
-#ifndef SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
-#define SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV (1UL << 5)
-#endif
-
 bool emu_line_active(const struct emu *emu, const struct emu_syscall *line)
 {
 	if ((line->when & EMU_WHEN_STRICT) && !emu->opt->strict)

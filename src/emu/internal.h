@@ -19,6 +19,10 @@
 #define EMU_HASH 4096
 #define EMU_CLONERS 8
 
+#ifndef SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
+#define SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV (1UL << 5)
+#endif
+
 struct emu_dir; /* view/fuse.c: the child mounts, the supervisor serves. -errno when it can't be had. */
 int emu_fuse_mount(const char *where);
 int emu_fuse_start(struct emu *emu, int fd);
@@ -46,6 +50,7 @@ struct emu {
 	pid_t supervisor, first;
 	struct emu_namespace userns; /* the command's: capabilities in it count on this machine */
 	int listener, waiter;   /* seccomp listener; socket to the waiter */
+	bool killable;          /* of the answered calls' callers, only death ends the wait (Linux 5.19) */
 	int epoll;
 	int trace_fd;
 	int complain_fd;        /* standard error with --strict, else -1 */

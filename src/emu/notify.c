@@ -101,29 +101,50 @@ int64_t emu_refuse(struct emu_call *call, enum emu_refusal kind, int err)
 	if (emu->complain_fd < 0 || (atomic_fetch_or(&emu->refused, 1u << kind) & (1u << kind)))
 		return -err;
 	name_of(call->caller, name);
-	n = snprintf(text, sizeof(text),
-		     "manycore run: --strict: %s was refused (%s) to process %d (%s): %s; told once\n",
-		     refusals[kind].what, strerrorname_np(err), call->caller, name,
-		     refusals[kind].why);
+	n = snprintf(
+		text, sizeof(text),
+		"manycore run: --strict: %s was refused (%s) to process %d (%s): %s; told once\n",
+		refusals[kind].what, strerrorname_np(err), call->caller, name, refusals[kind].why);
 	(void)!write(emu->complain_fd, text, (size_t)n);
 	return -err;
 }
 
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/*
+ * The kernel handed the call over: it waited then, as surely as it would by ID_VALID now, which is
+ * a system call more (a tenth of a quick answer). Only death ends its wait under
+ * WAIT_KILLABLE_RECV, and in so short a time no thread dies, is reaped and has its tid dealt again.
+ */
+static bool is_fresh(const struct emu_call *call)
+{
+	enum { FRESH = 20000 };
+
+	return call->emu->killable && now_ns() - call->received < FRESH;
+}
+
 bool emu_call_valid(struct emu_call *call)
 {
-	return ioctl(call->emu->listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &call->id) == 0;
+	return is_fresh(call) ||
+	       ioctl(call->emu->listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &call->id) == 0;
 }
 
 static int copy(struct emu_call *call, void *ours, uint64_t theirs, size_t len, bool write_it)
 {
-	struct iovec here = { ours, len }, there = { (void *)(uintptr_t)theirs, len };
+	struct iovec here = {ours, len}, there = {(void *)(uintptr_t)theirs, len};
 	pid_t tid = call->caller;
 	ssize_t n;
 
 	if (!len)
 		return 0;
-	n = write_it ? process_vm_writev(tid, &here, 1, &there, 1, 0) :
-		       process_vm_readv(tid, &here, 1, &there, 1, 0);
+	n = write_it ? process_vm_writev(tid, &here, 1, &there, 1, 0)
+		     : process_vm_readv(tid, &here, 1, &there, 1, 0);
 	/* The tid may have become another's: what was read counts only if the call still waits. */
 	if (!write_it && !emu_call_valid(call))
 		return -ENOENT;
@@ -161,8 +182,8 @@ int emu_read_string(struct emu_call *call, char *to, uint64_t from, size_t size)
 
 		if (part > size - got)
 			part = size - got;
-		here = (struct iovec){ to + got, part };
-		there = (struct iovec){ (void *)(uintptr_t)(from + got), part };
+		here = (struct iovec){to + got, part};
+		there = (struct iovec){(void *)(uintptr_t)(from + got), part};
 		n = process_vm_readv(call->caller, &here, 1, &there, 1, 0);
 		if (n <= 0)
 			return emu_call_valid(call) ? -EFAULT : -ENOENT;
@@ -212,7 +233,8 @@ static void show(struct emu_call *call, const struct emu_syscall *line, int64_t 
 	else
 		snprintf(answer, sizeof(answer), "%lld", (long long)result);
 	if (call->note[0])
-		emu_trace(call->emu, "[%d] %s(%s) = %s", call->caller, line->name, call->note, answer);
+		emu_trace(call->emu, "[%d] %s(%s) = %s", call->caller, line->name, call->note,
+			  answer);
 	else
 		emu_trace(call->emu, "[%d] %s(%#llx, %#llx, %#llx) = %s", call->caller, line->name,
 			  (unsigned long long)call->arg[0], (unsigned long long)call->arg[1],
@@ -254,17 +276,9 @@ static void crew_rest(struct emu *emu)
 	pthread_mutex_unlock(&crew->lock);
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-/* Takes the next notification. One that was there already shows that one receiver does not keep up.
- */
-static int receive(struct emu *emu, struct seccomp_notif *req)
+/* Takes the next notification, and when. One that was there already shows that one receiver does
+ * not keep up. */
+static int receive(struct emu *emu, struct seccomp_notif *req, uint64_t *received)
 {
 	enum { AT_ONCE = 2000 };
 	uint64_t start = now_ns();
@@ -273,7 +287,8 @@ static int receive(struct emu *emu, struct seccomp_notif *req)
 	atomic_fetch_add(&emu->crew.waiting, 1);
 	rc = ioctl(emu->listener, SECCOMP_IOCTL_NOTIF_RECV, req) < 0 ? -errno : 0;
 	atomic_fetch_sub(&emu->crew.waiting, 1);
-	if (!rc && now_ns() - start < AT_ONCE)
+	*received = now_ns();
+	if (!rc && *received - start < AT_ONCE)
 		emu_crew_more(emu);
 	return rc;
 }
@@ -317,7 +332,7 @@ static int64_t handle(struct emu_call *call)
 
 static void answer(struct emu_call *call, int64_t result)
 {
-	struct seccomp_notif_resp resp = { .id = call->id };
+	struct seccomp_notif_resp resp = {.id = call->id};
 
 	if (call->sent)
 		return;
@@ -352,11 +367,11 @@ static void *receiver(void *arg)
 		size = sizes.seccomp_notif;
 	req = malloc(size);
 	while (req) {
-		struct emu_call call = { .emu = emu };
+		struct emu_call call = {.emu = emu};
 		int rc;
 
 		memset(req, 0, size);
-		rc = receive(emu, req);
+		rc = receive(emu, req, &call.received);
 		if (rc == -EINTR || rc == -ENOENT)
 			continue;
 		if (rc < 0)
@@ -375,6 +390,15 @@ static void *receiver(void *arg)
 	return NULL;
 }
 
+/* Does the kernel know the flag? It looks at flags first: EFAULT tells that they are right. */
+static bool waits_killable(void)
+{
+	const unsigned long flags =
+		SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
+
+	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, NULL) < 0 && errno == EFAULT;
+}
+
 int emu_notify_start(struct emu *emu)
 {
 	unsigned int nr = emu->nr_real < 2 ? 2 : emu->nr_real > 16 ? 16 : emu->nr_real;
@@ -383,6 +407,7 @@ int emu_notify_start(struct emu *emu)
 	/* The receiver is then woken on the caller's CPU, which is what an answer wants (Linux 6.6;
 	 * else no matter). */
 	ioctl(emu->listener, SECCOMP_IOCTL_NOTIF_SET_FLAGS, SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP);
+	emu->killable = waits_killable();
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, 256 * 1024);
 	for (unsigned int i = 0; i < nr; i++) {

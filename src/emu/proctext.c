@@ -42,15 +42,31 @@ const char *emu_proc_stat(const char *text)
 	return p ? p + 1 : "";
 }
 
-long emu_proc_field(pid_t tid, const char *field)
+/* The name comes first and may hold anything but a newline (it is escaped). */
+static long status_field(const char *text, const char *field)
 {
-	char text[2048], *p;
+	const char *p = strchr(text, '\n');
 
-	if (emu_proc_read(text, sizeof(text), "/proc/%d/status", tid) < 0)
-		return -1;
-	/* The name comes first and may hold anything but a newline (it is escaped). */
-	p = strchr(text, '\n');
 	while (p && strncmp(p + 1, field, strlen(field)))
 		p = strchr(p + 1, '\n');
 	return p ? strtol(p + 1 + strlen(field), NULL, 10) : -1;
+}
+
+long emu_proc_field(pid_t tid, const char *field)
+{
+	char text[2048];
+
+	return emu_proc_read(text, sizeof(text), "/proc/%d/status", tid) < 0
+		       ? -1
+		       : status_field(text, field);
+}
+
+long emu_proc_family(pid_t tid, long *ppid)
+{
+	char text[2048];
+
+	if (emu_proc_read(text, sizeof(text), "/proc/%d/status", tid) < 0)
+		return -1;
+	*ppid = status_field(text, "PPid:");
+	return status_field(text, "Tgid:");
 }

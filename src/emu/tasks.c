@@ -105,9 +105,9 @@ static struct emu_task *new_task(struct emu *emu, struct emu_process *process, p
 				 const struct emu_task *creator)
 {
 	struct emu_task *task = calloc(1, sizeof(*task));
-	const struct mc_cpumask *mask = creator ? creator->allowed :
-				       emu->opt->cpus ? emu->opt->cpus :
-							mc_topology_possible(emu_topology(emu));
+	const struct mc_cpumask *mask = creator          ? creator->allowed
+					: emu->opt->cpus ? emu->opt->cpus
+							 : mc_topology_possible(emu_topology(emu));
 
 	if (!task)
 		return NULL;
@@ -149,7 +149,7 @@ static uint64_t started(pid_t tgid)
 /* With the table's lock held. */
 static void watch_end(struct emu *emu, struct emu_process *process)
 {
-	struct epoll_event ev = { .events = EPOLLIN, .data.u64 = (uint64_t)process->tgid };
+	struct epoll_event ev = {.events = EPOLLIN, .data.u64 = (uint64_t)process->tgid};
 
 	if (emu->nr_watched < emu->max_watched)
 		process->pidfd = (int)syscall(SYS_pidfd_open, process->tgid, 0);
@@ -260,12 +260,14 @@ static const struct emu_task *forker(struct emu_process *parent, pid_t pid)
 	return parent->tasks;
 }
 
-/* Makes the process of `tgid` known if it belongs to the tree; its unknown ancestors first. */
-static bool adopt(struct emu *emu, pid_t tgid, unsigned int depth)
+/* Makes the process of `tgid` known if it belongs to the tree; its unknown ancestors first. `ppid`:
+ * its parent if that was looked up, else 0. */
+static bool adopt(struct emu *emu, pid_t tgid, long ppid, unsigned int depth)
 {
 	struct emu_process *parent;
-	long ppid = emu_proc_field(tgid, "PPid:");
 
+	if (!ppid)
+		ppid = emu_proc_field(tgid, "PPid:");
 	if (ppid <= 0 || depth > 4096)
 		return false;
 	if (ppid == emu->supervisor) {
@@ -276,7 +278,7 @@ static bool adopt(struct emu *emu, pid_t tgid, unsigned int depth)
 	}
 	parent = get_process(emu, (pid_t)ppid);
 	if (!parent) {
-		if (!adopt(emu, (pid_t)ppid, depth + 1))
+		if (!adopt(emu, (pid_t)ppid, 0, depth + 1))
 			return false;
 		parent = get_process(emu, (pid_t)ppid);
 		if (!parent)
@@ -297,23 +299,25 @@ static struct emu_task *find_in(struct emu_process *process, pid_t tid)
 }
 
 /* The process that `tid` belongs to, or -1. Those that made threads are asked first: a signal that
- * is not sent tells that the thread is theirs, and costs a fiftieth of reading /proc. */
-static long tgid_of(struct emu *emu, pid_t tid)
+ * is not sent tells that the thread is theirs, and costs a fiftieth of reading /proc. *ppid: its
+ * parent, 0 when that was not seen in passing. */
+static long tgid_of(struct emu *emu, pid_t tid, long *ppid)
 {
+	*ppid = 0;
 	for (unsigned int i = 0; i < EMU_CLONERS; i++) {
 		pid_t tgid = atomic_load_explicit(&emu->cloners[i], memory_order_relaxed);
 
 		if (tgid > 0 && (!syscall(SYS_tgkill, tgid, tid, 0) || errno == EPERM))
 			return tgid;
 	}
-	return emu_proc_field(tid, "Tgid:");
+	return emu_proc_family(tid, ppid);
 }
 
 struct emu_task *emu_task_get(struct emu *emu, pid_t tid)
 {
 	struct emu_process *process = NULL;
 	struct emu_task *task;
-	long tgid;
+	long tgid, ppid;
 
 	pthread_mutex_lock(&emu->table_lock);
 	task = lookup(emu, tid);
@@ -330,12 +334,12 @@ struct emu_task *emu_task_get(struct emu *emu, pid_t tid)
 		drop(emu, process);
 	}
 	emu_crew_more(emu);
-	tgid = tgid_of(emu, tid);
+	tgid = tgid_of(emu, tid, &ppid);
 	if (tgid <= 0)
 		return NULL;
 	process = get_process(emu, (pid_t)tgid);
 	if (!process) {
-		if (!adopt(emu, (pid_t)tgid, 0))
+		if (!adopt(emu, (pid_t)tgid, ppid, 0))
 			return NULL;
 		process = get_process(emu, (pid_t)tgid);
 		if (!process)
@@ -441,11 +445,11 @@ bool emu_thread_unseen_exit(struct emu *emu, pid_t tid)
 {
 	struct emu_process *process;
 	bool done = false;
-	long tgid;
+	long tgid, ppid;
 
 	if (emu_task_known(emu, tid))
 		return false;
-	tgid = tgid_of(emu, tid);
+	tgid = tgid_of(emu, tid, &ppid);
 	process = tgid > 0 && tgid != tid ? get_process(emu, (pid_t)tgid) : NULL;
 	if (!process)
 		return false;
