@@ -41,8 +41,9 @@ class Numactl(mctest.TestCase):
                           "on_node 1 24; migratepages $P 1 6; on_node 6 24; on_node 1 0; kill $P" % HOLDER)
         one, six, left = [int(line.split(": ")[1]) for line in out.splitlines()]
         self.assertGreaterEqual(one, 24)
-        self.assertGreaterEqual(six, one - 1)
-        self.assertEqual(left, 0)
+        # Pages of libraries that other programs have mapped too move for root only, migrate_pages(2).
+        self.assertGreaterEqual(six, one - 1 if os.getuid() == 0 else 24)
+        self.assertLessEqual(left, 0 if os.getuid() == 0 else one - 24)
 
     def test_migspeed(self):
         mctest.need("migspeed")
