@@ -173,11 +173,11 @@ MC_API int mc_arena_free(struct mc_arena *arena, void *run);
 enum mc_arena_stop {
 	MC_STOP_NONE,      /* ready, or still running */
 	MC_STOP_CANCELLED,
-	MC_STOP_HUGETLB,   /* no huge page left in the pool (of these nodes) */
+	MC_STOP_HUGETLB,   /* no huge page left in the pool (of these nodes, for this cgroup) */
 	MC_STOP_SPACE,     /* the file system is full */
 	MC_STOP_END,       /* the file ends here */
 	MC_STOP_LIMIT,     /* a memory cgroup's limit is near */
-	MC_STOP_MEMORY,    /* out of memory, or the machine nearly is */
+	MC_STOP_MEMORY,    /* out of memory, or the machine, or the nodes it is bound to, nearly are */
 	MC_STOP_CALLBACK,
 	MC_STOP_IO,
 	MC_STOP_OTHER,

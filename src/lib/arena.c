@@ -439,8 +439,10 @@ static void release(struct mc_arena *a)
 		munmap((void *)a->alive, mc_os_page_size());
 	if (a->fd >= 0)
 		close(a->fd);
-	for (unsigned int k = 0; k < a->nr_parts; k++)
+	for (unsigned int k = 0; k < a->nr_parts; k++) {
 		mc_cpumask_free(a->part[k].cpus);
+		mc_cpumask_free(a->part[k].bound);
+	}
 	free(a->part);
 	free(a->worker);
 	free(a->desc_block);

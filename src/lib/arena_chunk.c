@@ -86,37 +86,40 @@ static void stop_part(struct mc_arena_part *p, enum mc_arena_stop stop, int err,
 	pthread_mutex_unlock(&p->lock);
 }
 
-static bool within_budget(struct mc_arena *a, int64_t want)
+static bool within_budget(struct mc_arena_budget *b, int64_t want)
 {
-	return arena_now() - atomic_load(&a->budget_ns) < LIMIT_EVERY_NS &&
-	       atomic_fetch_sub(&a->budget, want) >= want;
+	return arena_now() - atomic_load(&b->ns) < LIMIT_EVERY_NS &&
+	       atomic_fetch_sub(&b->left, want) >= want;
 }
 
 /*
- * May `bytes` more be taken? Reading the limits costs more than a small chunk, so each reading
+ * May `want` more bytes be taken? Reading the limits costs more than a small chunk, so each reading
  * grants a quarter of what it found, and is repeated when that is used up or old. The margin covers
- * what other workers took but have not yet touched.
+ * what other workers took but have not yet touched. nodes: those that the part is bound to; NULL:
+ * the machine and cgroups.
  */
-static bool limits_allow(struct mc_arena *a, struct mc_arena_part *p, uint64_t bytes)
+static bool allow(struct mc_arena *a, struct mc_arena_part *p, struct mc_arena_budget *b,
+		  const struct mc_cpumask *nodes, int64_t want)
 {
-	int64_t left, want = (int64_t)bytes;
 	char why[160] = "", text[200];
 	bool cgroup = false, ok = true;
+	int64_t left;
 
-	if (within_budget(a, want))
+	if (within_budget(b, want))
 		return true;
 	pthread_mutex_lock(&a->limit_lock);
-	if (within_budget(a, want)) { /* somebody else has read them meanwhile */
+	if (within_budget(b, want)) { /* somebody else has read them meanwhile */
 		pthread_mutex_unlock(&a->limit_lock);
 		return true;
 	}
-	left = mc_limits_headroom(a->limits, &cgroup, why, sizeof(why));
+	left = nodes ? mc_limits_nodes(a->limits, nodes, why, sizeof(why))
+		     : mc_limits_headroom(a->limits, &cgroup, why, sizeof(why));
 	if (left < INT64_MAX / 2)
 		left -= a->margin;
 	ok = left >= want;
 	if (ok) {
-		atomic_store(&a->budget, left / 4 > want ? left / 4 - want : 0);
-		atomic_store(&a->budget_ns, arena_now());
+		atomic_store(&b->left, left / 4 > want ? left / 4 - want : 0);
+		atomic_store(&b->ns, arena_now());
 	}
 	pthread_mutex_unlock(&a->limit_lock);
 	if (!ok) {
@@ -125,6 +128,14 @@ static bool limits_allow(struct mc_arena *a, struct mc_arena_part *p, uint64_t b
 		stop_part(p, cgroup ? MC_STOP_LIMIT : MC_STOP_MEMORY, ENOMEM, text);
 	}
 	return ok;
+}
+
+static bool limits_allow(struct mc_arena *a, struct mc_arena_part *p, uint64_t bytes)
+{
+	int64_t want = (int64_t)bytes;
+
+	return allow(a, p, &a->budget, NULL, want) &&
+	       (!p->bound || !a->charge || allow(a, p, &p->budget, p->bound, want));
 }
 
 /* Makes the descriptors of [first, end) present. Blocks at a chunk's edge are shared with the

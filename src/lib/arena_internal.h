@@ -23,6 +23,12 @@
 
 #define NO_PAGE UINT64_MAX
 
+/* Bytes that may be taken before limits are read again, and when they were read. */
+struct mc_arena_budget {
+	_Atomic(int64_t) left;
+	_Atomic(uint64_t) ns;
+};
+
 struct mc_arena_part {
 	_Alignas(64) pthread_mutex_t lock;
 	pthread_cond_t changed;  /* a range was published or the part stopped; with lock */
@@ -45,6 +51,8 @@ struct mc_arena_part {
 	uint64_t ready, bad, resident, helped, slow_chunks; /* pages; lock */
 	uint64_t start_ns, end_ns;
 	struct mc_cpumask *cpus; /* where its workers run; NULL: anywhere */
+	struct mc_cpumask *bound; /* the machine's nodes that its memory may not leave; NULL: any */
+	struct mc_arena_budget budget; /* of those */
 	uint64_t nonempty;       /* bit per order */
 	uint64_t head[MC_ARENA_ORDERS], nr_free[MC_ARENA_ORDERS];
 	struct mc_arena_stats stats;
@@ -88,8 +96,7 @@ struct mc_arena {
 	struct mc_limits *limits;
 	pthread_mutex_t limit_lock;
 	int64_t margin;
-	_Atomic(int64_t) budget;     /* bytes that may be taken before the limits are read again */
-	_Atomic(uint64_t) budget_ns; /* when they were */
+	struct mc_arena_budget budget;
 	struct mc_arena_phys *phys;
 	uint64_t t0;
 	atomic_bool cancel, destroying;

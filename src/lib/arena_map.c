@@ -233,6 +233,53 @@ static bool nothing_to_place(const struct mc_arena *a)
 	       (!a->topology || mc_topology_nr_node_ids(a->topology) <= 1);
 }
 
+/* The process's own policy, where it binds; frees and NULL where it doesn't. */
+static struct mc_cpumask *own_bind(struct mc_cpumask *mask)
+{
+	int mode;
+
+	if (mask && !mc_mempolicy_get(&mode, (struct mc_nodemask *)mask) && mode == MC_MPOL_BIND)
+		return mask;
+	mc_cpumask_free(mask);
+	return NULL;
+}
+
+/*
+ * The nodes that a part's memory may not leave: of the policy when it binds, else those that the
+ * process is allowed (cpuset.mems). When they are full the kernel kills, however much others have.
+ * Not set when they are all that the machine has: then its own number says it.
+ */
+static void find_bound(const struct mc_arena *a, struct mc_arena_part *p, int mode,
+		       const struct mc_cpumask *mask)
+{
+	const struct mc_topology *t = a->topology;
+	struct mc_cpumask *set;
+	bool all = true;
+	unsigned int n;
+
+	if (!t || !a->charge)
+		return;
+	set = mc_cpumask_alloc_bits(mc_topology_nr_node_ids(t));
+	if (set && mode == MC_MPOL_DEFAULT)
+		set = own_bind(set);
+	else if (set && mode == MC_MPOL_BIND && mask)
+		mc_cpumask_copy(set, mask);
+	if (!set)
+		set = mc_cpumask_alloc_bits(mc_topology_nr_node_ids(t));
+	if (!set)
+		return;
+	if (mc_cpumask_empty(set))
+		mc_for_each_cpu (n, &mc_topology_nodes_allowed(t)->m)
+			if (real_node(a, n) < set->nbits)
+				mc_cpumask_set(set, real_node(a, n));
+	mc_for_each_cpu (n, &mc_topology_nodes_has_memory(t)->m)
+		all &= real_node(a, n) < set->nbits && mc_cpumask_test(set, real_node(a, n));
+	if (all || mc_cpumask_empty(set))
+		mc_cpumask_free(set);
+	else
+		p->bound = set;
+}
+
 int arena_place(struct mc_arena *a, struct mc_error *error)
 {
 	if (nothing_to_place(a))
@@ -246,6 +293,8 @@ int arena_place(struct mc_arena *a, struct mc_error *error)
 			rc = mc_mempolicy_set_range(arena_addr(a, p->first),
 						    (p->end - p->first) << a->shift, mode,
 						    (const struct mc_nodemask *)mask, 0);
+		if (mode >= 0)
+			find_bound(a, p, rc ? MC_MPOL_DEFAULT : mode, mask);
 		mc_cpumask_free(mask);
 		if (rc == -ENOMEM)
 			return mc_fail(

@@ -19,16 +19,19 @@ static long long free_huge_pages(size_t page)
 	return mc_os_read_number(MC_ROOT_LIVE, path, &n) < 0 ? -1 : n;
 }
 
-static enum mc_arena_stop diagnose_hugetlb(size_t page, int *err, char *why, size_t size)
+static enum mc_arena_stop diagnose_hugetlb(const struct mc_arena *a, int *err, char *why,
+					   size_t size)
 {
+	size_t page = (size_t)1 << a->shift;
 	long long n = free_huge_pages(page);
 
 	*err = ENOMEM;
+	if (n > 0 && mc_limits_huge(a->limits, page, why, size))
+		return MC_STOP_HUGETLB;
 	if (n > 0)
 		snprintf(why, size,
-			 "no %zu kB huge page for it, though %lld are free: on other nodes, "
-			 "reserved, or beyond a "
-			 "hugetlb cgroup's limit",
+			 "no %zu kB huge page for it, though %lld are free: on other nodes or "
+			 "reserved",
 			 page >> 10, n);
 	else
 		snprintf(why, size,
@@ -54,7 +57,7 @@ static enum mc_arena_stop diagnose_file(const struct mc_arena *a, uint64_t page,
 		return MC_STOP_END;
 	}
 	if (a->hugetlb)
-		return diagnose_hugetlb((size_t)1 << a->shift, err, why, size);
+		return diagnose_hugetlb(a, err, why, size);
 	if (f.free_bytes < (UINT64_C(1) << a->shift) && !(a->attr.flags & MC_ARENA_READ)) {
 		*err = ENOSPC;
 		snprintf(why, size, "the file system is full");
@@ -76,7 +79,7 @@ enum mc_arena_stop arena_diagnose(const struct mc_arena *a, const struct mc_aren
 	if (a->fd >= 0 && a->attr.backing == MC_ARENA_FILE)
 		return diagnose_file(a, page, err, why, size);
 	if (a->hugetlb)
-		return diagnose_hugetlb((size_t)1 << a->shift, err, why, size);
+		return diagnose_hugetlb(a, err, why, size);
 	if (*err == ENOSPC || (*err == EFAULT && a->fd >= 0)) {
 		*err = a->fd >= 0 ? ENOMEM : *err;
 		snprintf(why, size, "no more shared memory");

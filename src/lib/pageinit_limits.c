@@ -6,7 +6,8 @@
  * A memory cgroup's limit kills (or, v1 with its OOM killer off, hangs) whoever crosses it, and any
  * ancestor's limit counts. So arenas ask here before they take more. Rules:
  * Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/memory.rst. Page cache that is easily given
- * back is not counted as used. Everything is read through a root handle. Used by arena.c.
+ * back is not counted as used. Who may take memory from some nodes only is killed when those are
+ * full, whatever others have. Everything is read through a root handle. Used by arena.c.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -26,8 +27,8 @@ struct level {
 
 struct mc_limits {
 	int root;
-	unsigned int nr_memory, nr_cpu;
-	struct level *memory, *cpu;
+	unsigned int nr_memory, nr_cpu, nr_huge;
+	struct level *memory, *cpu, *huge;
 };
 
 enum { MAX_FILE = 1 << 20 };
@@ -190,7 +191,8 @@ struct mc_limits *mc_limits_open(int root)
 		for (int v2 = 0; v2 < 2 && ok; v2++)
 			ok = add_hierarchy(&l->memory, &l->nr_memory, mounts, cgroup, "memory",
 					   v2) &&
-			     add_hierarchy(&l->cpu, &l->nr_cpu, mounts, cgroup, "cpu", v2);
+			     add_hierarchy(&l->cpu, &l->nr_cpu, mounts, cgroup, "cpu", v2) &&
+			     add_hierarchy(&l->huge, &l->nr_huge, mounts, cgroup, "hugetlb", v2);
 	free(mounts);
 	free(cgroup);
 	if (!ok) {
@@ -214,6 +216,7 @@ void mc_limits_close(struct mc_limits *limits)
 		return;
 	free_levels(limits->memory, limits->nr_memory);
 	free_levels(limits->cpu, limits->nr_cpu);
+	free_levels(limits->huge, limits->nr_huge);
 	free(limits);
 }
 
@@ -304,6 +307,83 @@ int64_t mc_limits_headroom(const struct mc_limits *l, bool *cgroup, char *why, s
 			 v->path, used >> 20, max >> 20);
 	}
 	return least < 0 ? 0 : least;
+}
+
+/* "Node 0 MemFree:   1234 kB" of a node's meminfo; bytes. */
+static int64_t node_field(const char *text, const char *key)
+{
+	const char *at = strstr(text, key);
+
+	return at ? strtoll(at + strlen(key), NULL, 10) * 1024 : 0;
+}
+
+int64_t mc_limits_nodes(const struct mc_limits *l, const struct mc_cpumask *nodes, char *why,
+			size_t size)
+{
+	char *machine = read_text(l->root, "/proc/meminfo"), *text, list[64], path[96];
+	int64_t total = machine ? field(machine, "MemTotal") * 1024 : 0, left = 0;
+	long long reserve = 0;
+	unsigned int n;
+
+	free(machine);
+	/* What the kernel keeps for itself, of all nodes: "high" is 1.5 of "min". */
+	if (mc_os_read_number(l->root, "/proc/sys/vm/min_free_kbytes", &reserve) < 0)
+		reserve = 0;
+	reserve = reserve * 1024 * 3 / 2;
+	mc_for_each_cpu (n, nodes) {
+		int64_t cache, share;
+
+		snprintf(path, sizeof(path), "/sys/devices/system/node/node%u/meminfo", n);
+		text = read_text(l->root, path);
+		if (!text)
+			return INT64_MAX; /* not shown: the machine's own must do */
+		cache = node_field(text, "Active(file):") + node_field(text, "Inactive(file):") -
+			node_field(text, "Dirty:") - node_field(text, "Writeback:");
+		share = total > 0 ? (int64_t)((double)reserve *
+					      (double)node_field(text, "MemTotal:") / (double)total)
+				  : 0;
+		left += node_field(text, "MemFree:") - share + (cache > 0 ? cache : 0);
+		free(text);
+	}
+	if (left < 0)
+		left = 0;
+	mc_cpulist_snprint(list, sizeof(list), nodes);
+	snprintf(why, size, "node%s %s, which it may not leave, %s %" PRId64 " MiB left",
+		 mc_cpumask_weight(nodes) > 1 ? "s" : "", list,
+		 mc_cpumask_weight(nodes) > 1 ? "have" : "has", left >> 20);
+	return left;
+}
+
+bool mc_limits_huge(const struct mc_limits *l, size_t page, char *why, size_t size)
+{
+	static const char *const max[] = {"max", "rsvd.max", "limit_in_bytes",
+					  "rsvd.limit_in_bytes"},
+				 *const now[] = {"current", "rsvd.current", "usage_in_bytes",
+						 "rsvd.usage_in_bytes"};
+	unsigned int shift = page >> 30 ? 30 : page >> 20 ? 20 : 10;
+	char name[64];
+
+	for (unsigned int i = 0; i < l->nr_huge; i++)
+		for (unsigned int k = 0; k < 4; k++) {
+			int64_t limit, used;
+
+			snprintf(name, sizeof(name), "hugetlb.%zu%cB.%s", page >> shift,
+				 shift == 30   ? 'G'
+				 : shift == 20 ? 'M'
+					       : 'K',
+				 max[k]);
+			limit = number(l, &l->huge[i], name);
+			if (limit == INT64_MAX)
+				continue;
+			strcpy(strrchr(name, 'B') + 2, now[k]);
+			used = number(l, &l->huge[i], name);
+			if (used == INT64_MAX || used <= limit - (int64_t)page)
+				continue;
+			snprintf(why, size, "hugetlb cgroup %s: %" PRId64 " of %" PRId64 " MiB used",
+				 l->huge[i].path, used >> 20, limit >> 20);
+			return true;
+		}
+	return false;
 }
 
 unsigned int mc_limits_cpus(const struct mc_limits *l)

@@ -104,16 +104,13 @@ def in_guest(args, names):
                              sections_of(transcript(args, name))) + "\n"
     files.append(("commands", 0o100644, commands.encode()))
     with tempfile.TemporaryDirectory() as tmp:
-        init = os.path.join(tmp, "init")
-        subprocess.check_call(["gcc", "-O1", "-static", "-o", init, os.path.join(HERE, "guest.c")])
-        files.append(("init", 0o100755, mcguest.read(init)))
-        text = mcguest.boot(files, [], ["-smp", "2", "-m", "3G"], "guest: done", 600 + args.timeout * len(names))
-    parts = re.split(r"^guest: (\d+)\n", text, flags=re.M)[2::2]
-    for name, part in zip(names, parts):
-        status = re.search(r"^guest: \d+ ended with status (\w+)", part, re.M)
-        if not status or status.group(1) != "0":
-            print("%s: %s: %s" % (name, status.group(0) if status else "no end", part[-500:]))
-    return dict(zip(names, parts))
+        text = mcguest.boot(files + [mcguest.init_program(tmp)], [], ["-smp", "2", "-m", "3G"], "guest: done",
+                            600 + args.timeout * len(names))
+    parts = mcguest.said(text)
+    for name, (part, status) in zip(names, parts):
+        if status != "0":
+            print("%s: %s: %s" % (name, "status " + status if status else "no end", part[-500:]))
+    return dict(zip(names, (part for part, status in parts)))
 
 
 def one(args, name, show, said):

@@ -1,38 +1,68 @@
 # SPDX-License-Identifier: MIT
-"""QEMU guests with Debian's Linux 6.12 kernel, for what is compared with a real kernel (tools/difftest) or needs a host
-that this one is not (tests/conformance/compare.py --guest). The kernel is fetched once with apt-get into ~/.cache/manycore
-and not installed; the guest's files are an initial RAM disk made here."""
+"""QEMU guests with Debian's kernels, for what is compared with a real kernel (tools/difftest) or needs a host that this one is
+not (tests/conformance/compare.py --guest, tools/test-guest). A kernel is fetched once with apt-get into ~/.cache/manycore
+and not installed; the guest's files are an initial RAM disk made here. `mcguest.py ARCH NAME` prints a kernel's path."""
 import glob, os, re, shutil, subprocess, sys, tempfile
 
+HERE = os.path.dirname(os.path.abspath(__file__))
 CACHE = os.path.join(os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~/.cache")), "manycore")
 CONSOLE = [("dev", 0o40755, b""), ("dev/console", 0o20600, b"")]
 
 
-def die(step, text):
-    sys.exit(f"{os.path.basename(sys.argv[0])}: {step}: {text}")
+def die(step, text, status=1):
+    print(f"{os.path.basename(sys.argv[0])}: {step}: {text}", file=sys.stderr)
+    sys.exit(status)
 
 
-def kernel():
-    """Path of a bzImage of Debian's 6.12 kernel; fetched once."""
-    found = glob.glob(os.path.join(CACHE, "boot", "vmlinuz-6.12.*"))
-    if found:
-        return sorted(found)[-1]
-    os.makedirs(CACHE, exist_ok=True)
-    show = subprocess.run(["apt-cache", "depends", "linux-image-6.12-amd64"], capture_output=True, text=True).stdout
-    m = re.search(r"Depends: (linux-image-6\.12\S+)", show)
-    if not m:
-        die("looking for a kernel", "linux-image-6.12-amd64 is not in the package lists; run apt-get update")
+# Debian's kernels by architecture and name: the package that stands for the newest one, and the suite where the system's own
+# package lists have none.
+KERNELS = {("amd64", "5.10"): ("linux-image-amd64", "bullseye"), ("amd64", "6.1"): ("linux-image-amd64", None),
+           ("amd64", "6.12"): ("linux-image-6.12-amd64", None), ("arm64", "6.1"): ("linux-image-arm64", None),
+           ("arm64", "6.12"): ("linux-image-6.12-arm64", None), ("arm64", "16k"): ("linux-image-6.12-arm64-16k", None)}
+SOURCES = """deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian SUITE main
+deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian-security SUITE-security main
+"""
+
+
+def fetch(arch, meta, suite, to):
+    """One kernel from the archive. A package state of its own: this system's architectures and lists stay as they are."""
     with tempfile.TemporaryDirectory() as tmp:
         os.chmod(tmp, 0o755)
-        if subprocess.call(["apt-get", "-o", "APT::Sandbox::User=root", "download", "-q", m.group(1)], cwd=tmp,
-                           stdout=subprocess.DEVNULL) != 0:
-            die("downloading the kernel", m.group(1))
-        deb = glob.glob(os.path.join(tmp, "*.deb"))[0]
-        subprocess.check_call(["dpkg-deb", "-x", deb, os.path.join(tmp, "x")])
-        os.makedirs(os.path.join(CACHE, "boot"), exist_ok=True)
-        for f in glob.glob(os.path.join(tmp, "x", "boot", "vmlinuz-*")):
-            shutil.copy(f, os.path.join(CACHE, "boot"))
-    return kernel()
+        for folder in ("lists/partial", "cache/archives/partial"):
+            os.makedirs(os.path.join(tmp, folder))
+        options = {"APT::Architecture": arch, "APT::Architectures::": arch, "APT::Sandbox::User": "root",
+                   "Dir::State::lists": tmp + "/lists", "Dir::Cache": tmp + "/cache", "Dir::State::status": "/dev/null"}
+        if suite:
+            with open(os.path.join(tmp, "sources"), "w") as f:
+                f.write(SOURCES.replace("SUITE", suite))
+            options.update({"Dir::Etc::sourcelist": tmp + "/sources", "Dir::Etc::sourceparts": "-"})
+        options = [word for key, value in options.items() for word in ("-o", f"{key}={value}")]
+
+        def apt(*command):
+            r = subprocess.run([*command[:1], *options, *command[1:]], capture_output=True, text=True, cwd=tmp, check=False)
+            if r.returncode:
+                die("fetching a kernel", f"{' '.join(command)}: {r.stderr[-500:]}", 77)
+            return r.stdout
+
+        apt("apt-get", "-q", "update")
+        m = re.search(r"Depends: (linux-image-\S+)", apt("apt-cache", "depends", meta))
+        if not m:
+            die("fetching a kernel", f"{meta} is not in the package lists", 77)
+        apt("apt-get", "-q", "download", m.group(1))
+        subprocess.check_call(["dpkg-deb", "-x", glob.glob(os.path.join(tmp, "*.deb"))[0], os.path.join(tmp, "x")])
+        shutil.copy(glob.glob(os.path.join(tmp, "x", "boot", "vmlinuz-*"))[0], to + ".new")
+        os.rename(to + ".new", to)
+
+
+def kernel(name="6.12", arch="amd64"):
+    """Path of Debian's kernel of that name; fetched once."""
+    if (arch, name) not in KERNELS:
+        die("looking for a kernel", f"there is no '{name}' for {arch}; known: " + " ".join(n for a, n in KERNELS if a == arch))
+    path = os.path.join(CACHE, "boot-" + arch, "vmlinuz-" + name)
+    if not os.path.exists(path):
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        fetch(arch, *KERNELS[arch, name], path)
+    return path
 
 
 def read(path):
@@ -40,13 +70,15 @@ def read(path):
         return f.read()
 
 
+def libraries(*paths):
+    """The libraries that programs are linked with, as entries of the RAM disk, where they lie here."""
+    text = subprocess.run(["ldd", *paths], capture_output=True, text=True, check=False).stdout
+    return [(lib.lstrip("/"), 0o100755, read(lib)) for lib in sorted(set(re.findall(r"(/\S+) \(0x", text)))]
+
+
 def program(path, name=None):
-    """A program and the libraries that it is linked with, as entries of the RAM disk."""
-    files = [((name or path).lstrip("/"), 0o100755, read(path))]
-    libs = subprocess.run(["ldd", path], capture_output=True, text=True).stdout
-    for lib in re.findall(r"(/\S+) \(0x", libs):
-        files.append((lib.lstrip("/"), 0o100755, read(lib)))
-    return files
+    """A program and its libraries."""
+    return [((name or path).lstrip("/"), 0o100755, read(path))] + libraries(path)
 
 
 def with_folders(files):
@@ -75,28 +107,54 @@ def cpio_newc(files):
     return b"".join(out)
 
 
-def boot(files, args, machine, end, seconds):
-    """Boots files (init is /init) with init's arguments on QEMU's options `machine`; what it printed before the line `end`."""
+def boot(files, args, machine, end, seconds, vmlinuz=None, append="", log=None):
+    """Boots files (init is /init) with init's arguments on QEMU's options `machine`, the kernel `vmlinuz` with `append` on its
+    command line; what it printed before the line `end`. `log`: a file that takes what it prints while it runs."""
     if not shutil.which("qemu-system-x86_64"):
-        die("booting the guest", "qemu-system-x86_64 is missing; install qemu-system-x86")
+        die("booting the guest", "qemu-system-x86_64 is missing; install qemu-system-x86", 77)
     with tempfile.TemporaryDirectory() as tmp:
-        image = os.path.join(tmp, "initrd")
+        image, log = os.path.join(tmp, "initrd"), log or os.path.join(tmp, "log")
         with open(image, "wb") as f:
             f.write(cpio_newc(with_folders(CONSOLE + files)))
         cmd = ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-M", "q35", "-cpu", "max", "-display", "none",
-               "-no-reboot", "-serial", "stdio", "-monitor", "none", "-kernel", kernel(), "-initrd", image,
-               "-append", "console=ttyS0 quiet panic=-1 rdinit=/init -- " + " ".join(args)] + machine
+               "-no-reboot", "-serial", "stdio", "-monitor", "none", "-kernel", vmlinuz or kernel(), "-initrd", image,
+               "-append", f"console=ttyS0 quiet panic=-1 {append} rdinit=/init -- " + " ".join(args)] + machine
         for attempt in range(3):
-            try:
-                r = subprocess.run(cmd, capture_output=True, text=True, errors="replace", timeout=seconds,
-                                   stdin=subprocess.DEVNULL)
-            except subprocess.TimeoutExpired as e:
-                said = e.stdout or b""
-                die("booting the guest", f"no end within {seconds} s:\n" + said.decode(errors="replace")[-2000:])
+            late = False
+            with open(log, "wb") as out:
+                try:
+                    subprocess.run(cmd, stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, timeout=seconds,
+                                   check=False)
+                except subprocess.TimeoutExpired:
+                    late = True
+            text = read(log).decode(errors="replace").replace("\r", "")
+            if late:
+                die("booting the guest", f"no end within {seconds} s:\n" + text[-2000:])
             # QEMU's threaded emulation now and then loses a timer interrupt at boot: not our subject.
-            if "Kernel panic" not in r.stdout:
+            if "Kernel panic" not in text:
                 break
-    text = r.stdout.replace("\r", "")
     if end not in text:
         die("running in the guest", "it did not finish:\n" + text[-2000:])
     return text[:text.index(end)]
+
+
+def init_program(tmp):
+    """tests/conformance/guest.c, built in the folder `tmp`, as an entry of the RAM disk: runs each line of /commands."""
+    to = os.path.join(tmp, "init")
+    subprocess.check_call(["gcc", "-O1", "-static", "-o", to, os.path.join(HERE, "..", "conformance", "guest.c")])
+    return ("init", 0o100755, read(to))
+
+
+def said(text):
+    """What each line of /commands said, and its wait status in hexadecimal (None: it did not end)."""
+    out = []
+    for part in re.split(r"^guest: \d+\n", text, flags=re.M)[1:]:
+        status = re.search(r"^guest: \d+ ended with status (\w+)\n?", part, re.M)
+        out.append((part[:status.start()] if status else part, status and status.group(1)))
+    return out
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit("usage: mcguest.py ARCH NAME")
+    print(kernel(sys.argv[2], sys.argv[1]))

@@ -11,7 +11,8 @@ BUILD = os.path.abspath(os.environ.get("MANYCORE_BUILD", os.path.join(TOP, "buil
 MANYCORE = os.path.abspath(os.environ.get("MANYCORE", os.path.join(BUILD, "manycore")))
 SANITIZER = os.environ.get("MANYCORE_SANITIZER", "")
 # Sanitized and shared machines are slow: limits are there to end a hang, not to measure.
-LIMIT = 300 if SANITIZER else 180
+SLOW = int(os.environ.get("MC_TEST_SLOW", "1"))            # emulated machines (tools/test-guest)
+LIMIT = (300 if SANITIZER else 180) * SLOW
 NOBODY = 65534
 
 
@@ -57,11 +58,11 @@ def execute(cmd, input=None, env=None, limit=None, uid=None, cwd=None, **more):
     p = subprocess.Popen(cmd, stdin=subprocess.PIPE if input is not None else subprocess.DEVNULL, env=e, cwd=cwd,
                          text=True, errors="replace", start_new_session=True, **more)
     try:
-        out, err = p.communicate(input, timeout=limit or LIMIT)
+        out, err = p.communicate(input, timeout=limit * SLOW if limit else LIMIT)
     except subprocess.TimeoutExpired:
         os.killpg(p.pid, 9)
         out, err = p.communicate()
-        raise AssertionError(f"no end within {limit or LIMIT} s: {Result(None, out or '', err or '', list(cmd))}")
+        raise AssertionError(f"no end within {limit * SLOW if limit else LIMIT} s: {Result(None, out or '', err or '', list(cmd))}")
     return Result(p.returncode, out or "", err or "", list(cmd))
 
 

@@ -26,6 +26,15 @@ static inline int test_skip_allowed(const char *feature)
 	return 0;
 }
 
+/* Seconds after which something hangs: MC_TEST_SLOW times as many on machines that are emulated. */
+static inline unsigned int test_seconds(unsigned int seconds)
+{
+	const char *slow = getenv("MC_TEST_SLOW");
+	int times = slow ? atoi(slow) : 1;
+
+	return times > 1 ? seconds * (unsigned int)times : seconds;
+}
+
 /* Leaves the whole test program. */
 static inline void test_skip(const char *feature, const char *why)
 {

@@ -16,6 +16,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 #include <manycore/manycore.h>
+#include "skip.h"
 
 #define MiB (1ull << 20)
 
@@ -375,7 +376,7 @@ static void fork_rule(void **state)
 		struct mc_arena_stats s;
 		int bad = 0;
 
-		alarm(20);
+		alarm(test_seconds(20));
 		bad |= *p != 42;
 		*p = 43;
 		bad |= mc_arena_alloc(a, 0, MC_ANY_NODE) || errno != ECHILD;

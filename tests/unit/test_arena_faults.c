@@ -63,7 +63,7 @@ static void in_child(void (*fn)(void))
 	pid_t pid = fork();
 
 	if (!pid) {
-		alarm(LIMIT_S);
+		alarm(test_seconds(LIMIT_S));
 		fn();
 		_exit(0);
 	}
@@ -550,7 +550,7 @@ static __attribute__((unused)) void cgroup_limit(void **state)
 		}
 		pid = fork();
 		if (!pid) {
-			alarm(LIMIT_S);
+			alarm(test_seconds(LIMIT_S));
 			limited(folder, v2, deep);
 			_exit(0);
 		}

@@ -179,6 +179,91 @@ static void v1(void **state)
 	assert_int_equal(cpus(), 2);
 }
 
+static void put_node(unsigned int n, int64_t mib_free, int64_t mib_cache)
+{
+	char path[80], text[300];
+
+	snprintf(path, sizeof(path), "/sys/devices/system/node/node%u/meminfo", n);
+	snprintf(text, sizeof(text),
+		 "Node %u MemTotal:       1048576 kB\nNode %u MemFree:        %lld kB\n"
+		 "Node %u Dirty:     1024 kB\nNode %u Active(file):   %lld kB\n"
+		 "Node %u Inactive(file):     1024 kB\n",
+		 n, n, (long long)mib_free * 1024, n, n, (long long)mib_cache * 1024, n);
+	put(path, text);
+}
+
+static void nodes_left(struct mc_cpumask *nodes, int64_t want, const char *words)
+{
+	struct mc_limits *l = mc_limits_open(root);
+	char why[160] = "";
+
+	assert_non_null(l);
+	assert_int_equal(mc_limits_nodes(l, nodes, why, sizeof(why)), want);
+	mc_limits_close(l);
+	assert_non_null(strstr(why, words));
+}
+
+/* Memory of those nodes that a part is bound to: free and file pages, less a node's share of what
+ * the kernel keeps. */
+static void of_nodes(void **state)
+{
+	struct mc_cpumask *m = mc_cpumask_alloc_bits(8);
+
+	(void)state;
+	assert_non_null(m);
+	mc_cpumask_set(m, 1);
+	nodes_left(m, INT64_MAX, ""); /* not shown */
+	put("/proc/meminfo", "MemTotal: 4194304 kB\nMemAvailable:    4194304 kB\n");
+	put("/proc/sys/vm/min_free_kbytes", "16384\n");
+	put_node(1, 100, 20);
+	put_node(3, 5, 0);
+	nodes_left(m, (100 + 20 - 6) * MiB, "node 1, which it may not leave, has 114 MiB left");
+	mc_cpumask_set(m, 3);
+	nodes_left(m, (120 - 6 + 5 - 6) * MiB, "nodes 1,3, which it may not leave, have 113 MiB");
+	mc_cpumask_clear(m, 1);
+	nodes_left(m, 0, "node 3");
+	mc_cpumask_free(m);
+}
+
+static bool no_huge_page(size_t page, char *why, size_t size)
+{
+	struct mc_limits *l = mc_limits_open(root);
+	bool none;
+
+	assert_non_null(l);
+	none = mc_limits_huge(l, page, why, size);
+	mc_limits_close(l);
+	return none;
+}
+
+static void hugetlb(void **state)
+{
+	char why[160] = "";
+
+	(void)state;
+	put("/proc/self/cgroup", "7:hugetlb:/h\n0::/a/b\n");
+	put("/proc/self/mountinfo", "30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"
+				    "31 23 0:27 / /sys/fs/huge rw - cgroup cgroup rw,hugetlb\n");
+	assert_false(no_huge_page(2 * MiB, why, sizeof(why)));
+	put("/sys/fs/cgroup/a/b/hugetlb.2MB.max", "max\n");
+	put_mib("/sys/fs/cgroup/a/hugetlb.2MB.max", 20);
+	put_mib("/sys/fs/cgroup/a/hugetlb.2MB.current", 18);
+	assert_false(no_huge_page(2 * MiB, why, sizeof(why)));
+	put_mib("/sys/fs/cgroup/a/hugetlb.2MB.current", 20);
+	assert_true(no_huge_page(2 * MiB, why, sizeof(why)));
+	assert_string_equal(why, "hugetlb cgroup /sys/fs/cgroup/a: 20 of 20 MiB used");
+	assert_false(no_huge_page(1024 * MiB, why, sizeof(why))); /* each size has its own */
+	put_mib("/sys/fs/cgroup/a/b/hugetlb.1GB.rsvd.max", 1024);
+	put_mib("/sys/fs/cgroup/a/b/hugetlb.1GB.rsvd.current", 1024);
+	assert_true(no_huge_page(1024 * MiB, why, sizeof(why)));
+	assert_non_null(strstr(why, "/a/b: 1024 of 1024 MiB"));
+	assert_false(no_huge_page(MiB / 16, why, sizeof(why)));
+	put("/sys/fs/huge/h/hugetlb.64KB.limit_in_bytes", "65536\n");
+	put("/sys/fs/huge/h/hugetlb.64KB.usage_in_bytes", "65536\n");
+	assert_true(no_huge_page(MiB / 16, why, sizeof(why)));
+	assert_non_null(strstr(why, "/sys/fs/huge/h:"));
+}
+
 /* ---- really set ------------------------------------------------------------------------------ */
 
 /* 0 or -1; the file must take it whole. */
@@ -303,6 +388,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(v2, new_root, drop_root),
 		cmocka_unit_test_setup_teardown(v1, new_root, drop_root),
+		cmocka_unit_test_setup_teardown(of_nodes, new_root, drop_root),
+		cmocka_unit_test_setup_teardown(hugetlb, new_root, drop_root),
 		cmocka_unit_test(really_set),
 	};
 
