@@ -96,6 +96,7 @@ enum mc_arena_stop arena_diagnose(const struct mc_arena *a, const struct mc_aren
 int mc_arena_part_report(struct mc_arena *a, unsigned int part, struct mc_arena_report *r)
 {
 	struct mc_arena_part *p;
+	char node[24] = ""; /* a policy over several has none */
 
 	if (arena_in_child(a))
 		return -ECHILD;
@@ -105,6 +106,8 @@ int mc_arena_part_report(struct mc_arena *a, unsigned int part, struct mc_arena_
 	memset(r, 0, sizeof(*r));
 	pthread_mutex_lock(&p->lock);
 	r->node = p->node;
+	if (p->node != MC_ANY_NODE)
+		snprintf(node, sizeof(node), "node %u ", p->node);
 	r->threads = p->threads;
 	r->offset = p->first << a->shift;
 	r->size = (p->end - p->first) << a->shift;
@@ -123,10 +126,10 @@ int mc_arena_part_report(struct mc_arena *a, unsigned int part, struct mc_arena_
 	if (!p->stop && !r->running && p->cursor < p->end) {
 		r->stop = MC_STOP_CANCELLED;
 		r->err = ECANCELED;
-		mc_fail(&r->error, ECANCELED, "initialising: node %d: cancelled", (int)p->node);
+		mc_fail(&r->error, ECANCELED, "initialising: %scancelled", node);
 	} else if (p->stop) {
-		mc_fail(&r->error, p->err, "initialising: node %d after %" PRIu64 " MiB: %s",
-			(int)p->node, r->ready >> 20, p->why);
+		mc_fail(&r->error, p->err, "initialising: %safter %" PRIu64 " MiB: %s", node,
+			r->ready >> 20, p->why);
 	}
 	pthread_mutex_unlock(&p->lock);
 	return 0;
