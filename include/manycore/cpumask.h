@@ -11,9 +11,9 @@
  * zeros, a result is cut to its own size. Any argument may be the same mask as the result. Threads.
  * Readers may share a mask; writers need it for themselves, apart from the _atomic calls.
  * Everything that does not allocate is async-signal safe. Nothing here takes a lock. Cost. Up to 64
- * bits everything is inline, a few instructions; wider masks take one call and vector code chosen
- * at the first such call (AVX-512, AVX2, NEON or plain C). No call costs more than one pass over
- * the words.
+ * bits everything is inline, a few instructions; wider masks take at most one call and vector code
+ * chosen at the first such call (AVX-512, AVX2, NEON or plain C). No call costs more than one pass
+ * over the words.
  */
 #ifndef MANYCORE_CPUMASK_H
 #define MANYCORE_CPUMASK_H

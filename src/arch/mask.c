@@ -115,3 +115,19 @@ static const struct mc_mask_kernels first = {
 };
 
 const struct mc_mask_kernels *mc_mask_chosen = &first;
+
+unsigned int mc_mask_last_vector(unsigned int nbits)
+{
+#if defined(__x86_64__)
+	if (nbits > 256 && nbits <= 512) {
+		const struct mc_mask_kernels *k = mc_mask_kernels();
+
+		if (k == &first)
+			k = choose();
+		if (k != &mc_mask_generic)
+			return (nbits + 63) / 64 * 8 - 32;
+	}
+#endif
+	(void)nbits;
+	return 0;
+}

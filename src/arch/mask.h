@@ -74,6 +74,10 @@ static inline const struct mc_mask_kernels *mc_mask_kernels(void)
 	return __atomic_load_n(&mc_mask_chosen, __ATOMIC_RELAXED);
 }
 
+/* What a mask's flags tell the inline functions (manycore/inline/short.h): for 257 to 512 bits on a
+ * CPU with AVX2 the place in bytes of the last vector of four words, else 0. */
+unsigned int mc_mask_last_vector(unsigned int nbits);
+
 #pragma GCC visibility pop
 
 #endif

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "arch/mask.h"
 #include "internal.h"
 
 enum { ALIGN = 64, ALIGN_ABOVE = 256 };
@@ -49,7 +50,7 @@ struct mc_cpumask *mc_cpumask_init(void *memory, unsigned int nbits)
 {
 	struct mc_cpumask *mask = memory;
 
-	fill_head(mask, nbits, 0, mask->bits);
+	fill_head(mask, nbits, mc_mask_last_vector(nbits) << MC_MASK_LAST_SHIFT_, mask->bits);
 	memset(mask->bits, 0, words(nbits) * sizeof(uint64_t));
 	mask->bits[0] = 0; /* there also when nbits is 0 */
 	return mask;
@@ -69,7 +70,7 @@ struct mc_cpumask *mc_cpumask_alloc_bits(unsigned int nbits)
 		mask = malloc(size);
 		if (!mask)
 			return NULL;
-		mc_cpumask_init(mask, nbits)->flags = MC_MASK_HEAP_;
+		mc_cpumask_init(mask, nbits)->flags |= MC_MASK_HEAP_;
 		return mask;
 	}
 	if (posix_memalign((void **)&memory, ALIGN, size + SHIFT)) {
@@ -77,7 +78,7 @@ struct mc_cpumask *mc_cpumask_alloc_bits(unsigned int nbits)
 		return NULL;
 	}
 	mask = mc_cpumask_init(memory + SHIFT, nbits);
-	mask->flags = MC_MASK_HEAP_ | MC_MASK_SHIFTED_;
+	mask->flags |= MC_MASK_HEAP_ | MC_MASK_SHIFTED_;
 	return mask;
 }
 

@@ -27,7 +27,8 @@
 
 MC_BEGIN_DECLS
 
-enum { MC_MASK_HEAP_ = 1, MC_MASK_SHIFTED_ = 2, MC_MASK_CONST_ = 4 };
+/* The bits from MC_MASK_LAST_SHIFT_ on: see mc_medium_last_(). */
+enum { MC_MASK_HEAP_ = 1, MC_MASK_SHIFTED_ = 2, MC_MASK_CONST_ = 4, MC_MASK_LAST_SHIFT_ = 8 };
 
 #define MC_DST_AB_ struct mc_cpumask *dst, const struct mc_cpumask *a, const struct mc_cpumask *b
 #define MC_AB_ const struct mc_cpumask *a, const struct mc_cpumask *b
@@ -193,36 +194,30 @@ MC_INLINE_ bool mc_cpumask_and(MC_DST_AB_)
 {
 	if (mc_narrow_(dst))
 		return (dst->bits[0] = a->bits[0] & b->bits[0] & dst->tail) != 0;
-	return mc_is_short_(dst, a, b) ? mc_short_and_(dst, a, b)
-				       : mc_cpumask_and_wide_(dst, a, b);
+	return mc_beyond_and_(dst, a, b);
 }
 
 MC_INLINE_ void mc_cpumask_or(MC_DST_AB_)
 {
 	if (mc_narrow_(dst))
 		dst->bits[0] = (a->bits[0] | b->bits[0]) & dst->tail;
-	else if (mc_is_short_(dst, a, b))
-		(void)mc_short_or_(dst, a, b);
 	else
-		mc_cpumask_or_wide_(dst, a, b);
+		(void)mc_beyond_or_(dst, a, b);
 }
 
 MC_INLINE_ void mc_cpumask_xor(MC_DST_AB_)
 {
 	if (mc_narrow_(dst))
 		dst->bits[0] = (a->bits[0] ^ b->bits[0]) & dst->tail;
-	else if (mc_is_short_(dst, a, b))
-		(void)mc_short_xor_(dst, a, b);
 	else
-		mc_cpumask_xor_wide_(dst, a, b);
+		(void)mc_beyond_xor_(dst, a, b);
 }
 
 MC_INLINE_ bool mc_cpumask_andnot(MC_DST_AB_)
 {
 	if (mc_narrow_(dst))
 		return (dst->bits[0] = a->bits[0] & ~b->bits[0] & dst->tail) != 0;
-	return mc_is_short_(dst, a, b) ? mc_short_andnot_(dst, a, b)
-				       : mc_cpumask_andnot_wide_(dst, a, b);
+	return mc_beyond_andnot_(dst, a, b);
 }
 
 MC_INLINE_ void mc_cpumask_not(struct mc_cpumask *dst, const struct mc_cpumask *src)
