@@ -2,10 +2,10 @@
 /*
  * percpu_chunk.c - chunks: a unit per copy, allocated from by the kernel's rules (mm/percpu.c).
  *
- * A chunk is one address range: the head (struct mc_chunk), then a unit per copy at a constant
- * stride, all reserved at once and populated by the first write to each page. Chunks lie in lists
- * ("slots") by their longest free run; the fullest that can serve is taken first. One wholly free
- * chunk is kept, others are unmapped. Populated pages without objects are given back to the system
+ * A chunk is one address range: the head (struct mc_chunk, class map), then a unit per copy at a
+ * constant stride, all reserved at once and populated by the first write to each page. Chunks lie
+ * in lists ("slots") by their longest free run; the fullest that can serve is taken first. One
+ * wholly free chunk is kept, others are unmapped. Populated pages without objects are given back to the system
  * when there are more than MC_EMPTY_POP_HIGH and a chunk has a quarter of its pages so. Everything
  * here runs under the pool's mutex, but for what the comments except.
  */
@@ -80,12 +80,12 @@ static size_t hot_bytes(uint32_t unit_size)
 {
 	uint32_t bits = unit_size / MC_GRAIN;
 
-	return (sizeof(struct mc_chunk_hot) + mc_area_bytes(bits) + bits + unit_size / MC_PAGE +
-		MC_LINE - 1) /
+	return (sizeof(struct mc_chunk_hot) + mc_area_bytes(bits) + unit_size / MC_PAGE + MC_LINE -
+		1) /
 	       MC_LINE * MC_LINE;
 }
 
-/* The index: hot struct, maps, class map, populated map; one allocation. */
+/* The index: hot struct, maps, populated map; one allocation. */
 static int index_create(struct mc_chunk *c)
 {
 	uint32_t bits = c->unit_size / MC_GRAIN;
@@ -97,9 +97,7 @@ static int index_create(struct mc_chunk *c)
 	c->hot = (struct mc_chunk_hot *)memory;
 	at = memory + sizeof(struct mc_chunk_hot);
 	mc_area_init(&c->hot->area, bits, at);
-	at += mc_area_bytes(bits);
-	c->class_map = (uint8_t *)at;
-	c->hot->populated = (uint8_t *)at + bits;
+	c->hot->populated = (uint8_t *)at + mc_area_bytes(bits);
 	c->hot->chunk = c;
 	c->hot->old_base_value = c->base;
 	c->zero_base = c->pool->flags & MC_PERCPU_OLD_LAYOUT ? &c->hot->old_base_value : &c->base;
@@ -108,13 +106,11 @@ static int index_create(struct mc_chunk *c)
 
 char *mc_chunk_reserve(const struct mc_percpu_pool *pool, unsigned int side, size_t *len)
 {
-	size_t stride = pool->side[side].stride, align = MC_PAGE;
+	size_t stride = pool->side[side].stride;
 
 	*len = (MC_CHUNK_HEAD + (pool->copies + (size_t)1) * stride + MC_PAGE_MAX - 1) &
 	       ~(size_t)(MC_PAGE_MAX - 1);
-	while (align < MC_CHUNK_HEAD + stride)
-		align *= 2;
-	return reserve(*len, align);
+	return reserve(*len, MC_CHUNK_ALIGN);
 }
 
 struct mc_chunk *mc_chunk_setup(struct mc_percpu_pool *pool, unsigned int side, char *map,
@@ -139,7 +135,7 @@ struct mc_chunk *mc_chunk_setup(struct mc_percpu_pool *pool, unsigned int side, 
 	c->hot->slot = SLOT_FREE;
 	list_add(&pool->side[side].slot[SLOT_FREE], &c->hot->list);
 	pool->nr_free_chunks++;
-	pool->bookkeeping += hot_bytes(c->unit_size) + MC_PAGE;
+	pool->bookkeeping += hot_bytes(c->unit_size) + c->unit_size / MC_GRAIN + MC_PAGE;
 	if (++pool->nr_chunks > pool->nr_max_chunks)
 		pool->nr_max_chunks = pool->nr_chunks;
 	return c;
@@ -166,7 +162,7 @@ void mc_chunk_destroy(struct mc_chunk *c)
 	pool->nr_free_chunks -= c->hot->slot == SLOT_FREE;
 	pool->nr_chunks--;
 	pool->empty_pop -= c->hot->nr_empty_pop;
-	pool->bookkeeping -= hot_bytes(c->unit_size) + MC_PAGE;
+	pool->bookkeeping -= hot_bytes(c->unit_size) + c->unit_size / MC_GRAIN + MC_PAGE;
 	mc_robust_chunk_gone(c);
 	free(c->hot);
 	munmap(c->map, c->map_len);
@@ -202,7 +198,7 @@ static uint64_t chunk_take(struct mc_percpu_pool *pool, struct mc_chunk *c, uint
 	if (at < 0)
 		return 0;
 	recount(pool, c, (uint32_t)at, bits, true);
-	c->class_map[at] = mark;
+	*mc_class_mark(c->base + (uint64_t)at * MC_GRAIN) = mark;
 	c->hot->nr_alloc++;
 	if (bits * MC_GRAIN > c->hot->max_alloc)
 		c->hot->max_alloc = bits * MC_GRAIN;
@@ -291,7 +287,7 @@ void mc_pool_give(struct mc_percpu_pool *pool, struct mc_chunk *c, uint64_t addr
 	uint32_t bit = (uint32_t)((address - c->base) / MC_GRAIN),
 		 bits = mc_area_free(&c->hot->area, bit);
 
-	c->class_map[bit] = 0;
+	*mc_class_mark(address) = 0;
 	c->hot->nr_alloc--;
 	pool->nr_dealloc++;
 	recount(pool, c, bit, bits, false);

@@ -25,7 +25,9 @@ enum {
 				protected by itself starts at a multiple of this */
 	MC_GRAIN = 8,        /* bytes per bit of the maps: the smallest allocation */
 	MC_BLOCK_BITS = MC_PAGE / MC_GRAIN, /* one block of hints per page of a unit */
-	MC_CHUNK_HEAD = 2 * MC_PAGE_MAX,    /* struct mc_chunk; header of shared memory */
+	MC_CHUNK_ALIGN = 1 << 21, /* of every chunk, whatever its stride: free finds it by a mask */
+	MC_CLASS_MAP_AT = MC_PAGE_MAX,   /* in a chunk; up to MC_UNIT_MAX / MC_GRAIN bytes */
+	MC_CHUNK_HEAD = 4 * MC_PAGE_MAX, /* struct mc_chunk, class map, header of shared memory */
 	MC_GAP = 320, /* colours the units: 5 lines, so 64 units use 64 different cache sets */
 	MC_UNIT_DEFAULT = 65536,
 	MC_UNIT_MAX = (1 << 20) - 65536,
@@ -89,10 +91,8 @@ struct mc_chunk_hot {
 
 /* At the start of a chunk's address range; read-only after creation. */
 struct mc_chunk {
-	uint64_t base;      /* copy 0 of the unit's first byte */
-	uint64_t tag;       /* kind and stride as in handles */
-	uint8_t *class_map; /* per grain: class + 1 of the object that starts there, 0, or
-			       MC_CLASS_OTHER */
+	uint64_t base; /* copy 0 of the unit's first byte */
+	uint64_t tag;  /* kind and stride as in handles */
 	struct mc_percpu_pool *pool;
 	struct mc_chunk_hot *hot;
 	const volatile uint64_t
@@ -100,8 +100,7 @@ struct mc_chunk {
 	uint32_t unit_size, stride;
 	uint32_t units; /* copies + the overflow copy */
 	uint32_t side;
-	/* second line */
-	char *map;
+	char *map __attribute__((aligned(MC_LINE)));
 	size_t map_len;
 	struct mc_robust_record *record;
 	struct mc_chunk *next_call; /* list of the chunks of out-of-line pools */
@@ -137,14 +136,22 @@ static inline bool mc_whole_pages(uint64_t *begin, uint64_t *end, uint64_t page)
 	return *begin < *end;
 }
 
-/* The chunk of a handle: chunks are aligned to the power of two that holds a head and a stride. */
+/* The chunk of a handle: a head and the first copy lie within one alignment. */
 static inline struct mc_chunk *mc_chunk_of(uint64_t h)
 {
-	uint64_t span = MC_HANDLE_STRIDE_(h) + MC_CHUNK_HEAD - 1;
-	uint64_t align = UINT64_C(1) << (64 - __builtin_clzll(span));
-
-	return (struct mc_chunk *)(MC_HANDLE_ADDRESS_(h) & ~(align - 1));
+	return (struct mc_chunk *)(h & ((UINT64_C(1) << 48) - MC_CHUNK_ALIGN));
 }
+
+/* Per grain of a unit: class + 1 of the object that starts there, 0, or MC_CLASS_OTHER. At a
+ * constant place, since what free waits for, from the handle to its magazine, should be short. */
+static inline uint8_t *mc_class_mark(uint64_t h)
+{
+	return (uint8_t *)mc_chunk_of(h) + MC_CLASS_MAP_AT - MC_CHUNK_HEAD / MC_GRAIN +
+	       (h & (MC_CHUNK_ALIGN - 1)) / MC_GRAIN;
+}
+_Static_assert(MC_UNIT_MAX / MC_GRAIN <= 2 * MC_PAGE_MAX &&
+		       MC_CHUNK_HEAD + MC_UNIT_MAX <= MC_CHUNK_ALIGN,
+	       "the class map fits the head, the head and a copy the alignment");
 
 /* ---- pools (percpu_pool.c) ------------------------------------------------------------------- */
 
@@ -173,6 +180,7 @@ struct mc_percpu_pool {
 	uint32_t flags, copies, unit_size;
 	uint32_t retired; /* copies below this may hold values though they are no longer live */
 	bool use_mags, rseq;
+	bool quick; /* magazines by sequences, private: allocation and free try these first */
 	uint8_t index_kind;
 	enum mc_percpu_mode mode;
 	struct mc_shared_header *shared;

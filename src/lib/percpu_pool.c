@@ -122,6 +122,7 @@ struct mc_percpu_pool *mc_pool_new(const struct mc_percpu_attr *attr, int index_
 		errno = -rc;
 		return NULL;
 	}
+	pool->quick = pool->rseq && pool->use_mags;
 	return pool;
 }
 
@@ -297,7 +298,8 @@ static uint64_t chunk_alloc(struct mc_percpu_pool *pool, size_t size, size_t ali
 	return at;
 }
 
-void *mc_percpu_alloc_abi(struct mc_percpu_pool *pool, size_t size, size_t align, unsigned int abi)
+static __attribute__((noinline)) void *alloc_slower(struct mc_percpu_pool *pool, size_t size,
+						    size_t align, unsigned int abi, void *caller)
 {
 	unsigned int class;
 	uint64_t h;
@@ -312,7 +314,7 @@ void *mc_percpu_alloc_abi(struct mc_percpu_pool *pool, size_t size, size_t align
 		return NULL;
 	}
 	if (mc_unlikely(pool->robust))
-		return mc_robust_alloc(pool, size, align, __builtin_return_address(0));
+		return mc_robust_alloc(pool, size, align, caller);
 	class = mc_class_of(size, align);
 	if (mc_likely(pool->use_mags && class < MC_NR_CLASSES)) {
 		if (mc_unlikely(mc_mag_pop(pool, class, &h)))
@@ -328,28 +330,105 @@ void *mc_percpu_alloc_abi(struct mc_percpu_pool *pool, size_t size, size_t align
 	return (void *)h;
 }
 
-void mc_free_percpu(void *handle)
+#if MC_PERCPU_RSEQ
+static inline bool is_zero(uint64_t at, size_t size)
 {
-	uint64_t h = MC_H_(handle);
+	const uint64_t *p = (const uint64_t *)at;
+
+	for (; size >= 64; size -= 64, p += 8)
+		if (mc_unlikely(p[0] | p[1] | p[2] | p[3] | p[4] | p[5] | p[6] | p[7]))
+			return false;
+	for (; size; size -= 8, p++)
+		if (mc_unlikely(*p))
+			return false;
+	return true;
+}
+
+/* Where not all of an object is zero. */
+static __attribute__((noinline)) void *zeroed(uint64_t h, unsigned int class, unsigned int n)
+{
+	mc_zero_copies(MC_HANDLE_ADDRESS_(h), MC_HANDLE_STRIDE_(h), mc_class[class].size, n);
+	return (void *)h;
+}
+
+/* What a pair of allocation and free costs is instructions: alloc and free try a magazine with as
+ * few as can be and hardly a frame, and leave all that is seldom to a call at their end. */
+void *mc_percpu_alloc_abi(struct mc_percpu_pool *pool, size_t size, size_t align, unsigned int abi)
+{
+	if (!pool)
+		pool = __atomic_load_n(&default_pool, __ATOMIC_ACQUIRE);
+	if (mc_likely(pool && size - 1 < MC_CLASS_MAX && abi == MC_PERCPU_ABI && pool->quick)) {
+		unsigned int class = mc_class_by_grains[(size + MC_GRAIN - 1) / MC_GRAIN];
+		size_t bytes = mc_class[class].size;
+		uint64_t h;
+
+		if (mc_likely(align <= MC_LINE && !(align & (align - 1)) &&
+			      !(bytes & (align - 1)) &&
+			      !mc_seq_pop(pool->kind, &pool->mags, pool->mag_stride,
+					  mc_class[class].offset, &h))) {
+			const struct mc_percpu_kind *k = pool->kind;
+			unsigned int n = __atomic_load_n(&k->live, __ATOMIC_ACQUIRE),
+				     retired = __atomic_load_n(&pool->retired, __ATOMIC_ACQUIRE);
+			uint64_t at = MC_HANDLE_ADDRESS_(h), stride = MC_HANDLE_STRIDE_(h);
+
+			if (mc_unlikely(__atomic_load_n(&k->overflow, __ATOMIC_ACQUIRE)))
+				return zeroed(h, class, pool->copies + 1);
+			if (mc_unlikely(retired > n))
+				n = retired;
+			for (unsigned int i = 0; i < n; i++, at += stride)
+				if (mc_unlikely(!is_zero(at, bytes)))
+					return zeroed(h, class, n);
+			return (void *)h;
+		}
+	}
+	return alloc_slower(pool, size, align, abi, __builtin_return_address(0));
+}
+#else
+void *mc_percpu_alloc_abi(struct mc_percpu_pool *pool, size_t size, size_t align, unsigned int abi)
+{
+	return alloc_slower(pool, size, align, abi, __builtin_return_address(0));
+}
+#endif
+
+static __attribute__((noinline)) void free_slower(uint64_t h, void *caller)
+{
 	struct mc_chunk *c;
 	uint8_t mark;
 
-	if (mc_unlikely(!h))
+	if (!h)
 		return;
-	if (mc_unlikely(h >> 62 == MC_KIND_CALL) && mc_robust_any()) {
-		mc_robust_free(h, __builtin_return_address(0));
+	if (h >> 62 == MC_KIND_CALL && mc_robust_any()) {
+		mc_robust_free(h, caller);
 		return;
 	}
 	c = mc_chunk_of(h);
 	if (mc_unlikely(c->pool->attached))
 		return;
-	mark = c->class_map[(MC_HANDLE_ADDRESS_(h) - c->base) / MC_GRAIN];
+	mark = *mc_class_mark(h);
 	if (mc_likely(mark - 1u < MC_NR_CLASSES)) {
 		if (mc_unlikely(mc_mag_push(c->pool, mark - 1u, h)))
 			mc_mag_flush(c->pool, mark - 1u, h);
 		return;
 	}
 	mc_pool_free_object(c->pool, h);
+}
+
+void mc_free_percpu(void *handle)
+{
+	uint64_t h = MC_H_(handle);
+
+#if MC_PERCPU_RSEQ
+	if (mc_likely(h >> 62 != MC_KIND_CALL)) {
+		struct mc_percpu_pool *pool = mc_chunk_of(h)->pool;
+		unsigned int class = *mc_class_mark(h) - 1u;
+
+		if (mc_likely(pool->quick && class < MC_NR_CLASSES &&
+			      !mc_seq_push(pool->kind, &pool->mags, pool->mag_stride,
+					   mc_class[class].offset, mc_class[class].cap, h)))
+			return;
+	}
+#endif
+	free_slower(h, __builtin_return_address(0));
 }
 
 void mc_pool_free_object(struct mc_percpu_pool *pool, uint64_t h)

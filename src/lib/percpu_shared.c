@@ -18,7 +18,7 @@
 #include "lib/percpu_numa.h"
 
 static const char MAGIC[8] = "mcpercpu";
-_Static_assert(sizeof(struct mc_shared_header) <= MC_PAGE_MAX && MC_CHUNK_HEAD == 2 * MC_PAGE_MAX,
+_Static_assert(sizeof(struct mc_shared_header) <= MC_PAGE_MAX && MC_CHUNK_HEAD % MC_PAGE_MAX == 0,
 	       "chunk, header and units start at whole pages of any system");
 
 /* Where the units start in the file, and how long it is. */
@@ -29,7 +29,7 @@ static off_t file_size(uint32_t copies, uint32_t stride)
 	return UNITS_AT + (off_t)(copies + (uint64_t)1) * stride;
 }
 
-/* The chunk with the file mapped over all but its first 64 KiB. */
+/* The chunk with the file mapped over the end of its head and the units. */
 static int map_chunk(struct mc_percpu_pool *pool, int fd, int prot)
 {
 	size_t len, file = (size_t)file_size(pool->copies, pool->side[0].stride);
@@ -38,12 +38,14 @@ static int map_chunk(struct mc_percpu_pool *pool, int fd, int prot)
 
 	if (!map)
 		return -ENOMEM;
-	if (mmap(map + MC_PAGE_MAX, file, prot, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED) {
+	if (mmap(map + MC_CHUNK_HEAD - UNITS_AT, file, prot, MAP_SHARED | MAP_FIXED, fd, 0) ==
+	    MAP_FAILED) {
 		err = errno;
 		munmap(map, len);
 		return -err;
 	}
-	pool->shared = (struct mc_shared_header *)(map + MC_PAGE_MAX);
+	pool->shared = (struct mc_shared_header *)(map + MC_CHUNK_HEAD - UNITS_AT);
+	pool->quick = false;
 	pool->shared_chunk = mc_chunk_setup(pool, 0, map, len);
 	if (!pool->shared_chunk)
 		pool->shared = NULL;

@@ -539,11 +539,11 @@ static void test_page_sizes(void **state)
 			uint64_t far = MC_H_(mc_percpu_pool_alloc(pool, 4096, 4096));
 			const struct mc_chunk *c = mc_chunk_of(h);
 
-			/* The head, the header of shared memory and the units. */
+			/* The head, its class map, the header of shared memory and the units. */
 			assert_int_equal((uintptr_t)c->map % sizes[p], 0);
 			assert_int_equal(c->map_len % sizes[p], 0);
-			assert_int_equal((uintptr_t)(c->map + MC_PAGE_MAX) % sizes[p], 0);
-			assert_int_equal(c->base % sizes[p], 0);
+			assert_int_equal((uintptr_t)(c->map + MC_CLASS_MAP_AT) % sizes[p], 0);
+			assert_int_equal(c->base % sizes[p] | MC_PAGE_MAX % sizes[p], 0);
 			assert_ptr_equal(c->pool, pool);
 			assert_true(c->base + (uint64_t)c->units * c->stride <=
 				    (uintptr_t)c->map + c->map_len);

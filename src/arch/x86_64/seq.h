@@ -32,60 +32,68 @@ static inline int mc_seq_counter_fold(const struct mc_percpu_kind *k, uint64_t b
 	return st ? -1 : 0;
 }
 
-/* rax = the copy's magazine */
+/* What is used once may be used where it lies. Not for clang, which copies it to the stack first.
+ */
+#ifdef __clang__
+#define MC_SEQ_ONCE "r"
+#else
+#define MC_SEQ_ONCE "rm"
+#endif
+
+/* rax = the copy's magazine, ecx = n */
 #define MC_SEQ_MAG                     \
 	"movl %%fs:(%[id]), %%eax\n\t" \
 	"cmpl %[live], %%eax\n\t"      \
-	"jae 75f\n\t"                  \
+	"jae %l[slow]\n\t"             \
 	"movq %[mags], %%rcx\n\t"      \
 	"testq %%rcx, %%rcx\n\t"       \
-	"jz 77f\n\t"                   \
+	"jz %l[none]\n\t"              \
 	"imulq %[stride], %%rax\n\t"   \
 	"addq %[class], %%rcx\n\t"     \
 	"addq %%rcx, %%rax\n\t"        \
 	"movl (%%rax), %%ecx\n\t"
 
-#define MC_SEQ_MAG_END                                                               \
-	"72:\txorl %%eax, %%eax\n"                                                   \
-	"76:\n\t" MC_RSEQ_ABORT ".pushsection __mc_rseq_abort, \"ax?\", @progbits\n" \
-	"75:\tmovl $2, %%eax\n\tjmp 76b\n"                                           \
-	"77:\tmovl $1, %%eax\n\tjmp 76b\n\t"                                         \
-	".popsection\n\t"
-
 static inline int mc_seq_pop(const struct mc_percpu_kind *k, char *const *mags, uint64_t stride,
 			     uint64_t class, uint64_t *obj)
 {
 	uint64_t out;
-	int st;
 
-	__asm__ volatile(
+	__asm__ volatile goto(
 		MC_RSEQ_HEAD MC_SEQ_MAG "testl %%ecx, %%ecx\n\t"
-					"jz 77f\n\t"
+					"jz %l[none]\n\t"
 					"movq (%%rax,%%rcx,8), %[out]\n\t"
 					"decl %%ecx\n\t"
-					"movl %%ecx, (%%rax)\n" MC_SEQ_MAG_END
-		: "=&a"(st), [out] "=&r"(out)
-		: MC_RSEQ_IN(k), [mags] "m"(*mags), [stride] "r"(stride), [class] "r"(class)
-		: "rcx", "cc", "memory");
+					"movl %%ecx, (%%rax)\n72:\n\t" MC_RSEQ_ABORT
+		: [out] "=&r"(out)
+		: MC_RSEQ_IN(k), [mags] "m"(*mags), [stride] MC_SEQ_ONCE(stride), [class] "r"(class)
+		: "rax", "rcx", "cc", "memory"
+		: slow, none);
 	*obj = out;
-	return st;
+	return 0;
+none:
+	return 1;
+slow:
+	return 2;
 }
 
 static inline int mc_seq_push(const struct mc_percpu_kind *k, char *const *mags, uint64_t stride,
 			      uint64_t class, uint32_t cap, uint64_t obj)
 {
-	int st;
-
-	__asm__ volatile(MC_RSEQ_HEAD MC_SEQ_MAG "cmpl %[cap], %%ecx\n\t"
-						 "jae 77f\n\t"
-						 "movq %[obj], 8(%%rax,%%rcx,8)\n\t"
-						 "incl %%ecx\n\t"
-						 "movl %%ecx, (%%rax)\n" MC_SEQ_MAG_END
-			 : "=&a"(st)
-			 : MC_RSEQ_IN(k), [mags] "m"(*mags), [stride] "r"(stride),
-			   [class] "r"(class), [cap] "r"(cap), [obj] "r"(obj)
-			 : "rcx", "cc", "memory");
-	return st;
+	__asm__ volatile goto(MC_RSEQ_HEAD MC_SEQ_MAG "cmpl %[cap], %%ecx\n\t"
+						      "jae %l[none]\n\t"
+						      "movq %[obj], 8(%%rax,%%rcx,8)\n\t"
+						      "incl %%ecx\n\t"
+						      "movl %%ecx, (%%rax)\n72:\n\t" MC_RSEQ_ABORT
+			      :
+			      : MC_RSEQ_IN(k), [mags] "m"(*mags), [stride] MC_SEQ_ONCE(stride),
+				[class] "r"(class), [cap] MC_SEQ_ONCE(cap), [obj] "r"(obj)
+			      : "rax", "rcx", "cc", "memory"
+			      : slow, none);
+	return 0;
+none:
+	return 1;
+slow:
+	return 2;
 }
 
 #endif
