@@ -5,9 +5,9 @@
  * A chunk is one address range: the head (struct mc_chunk, class map), then a unit per copy at a
  * constant stride, all reserved at once and populated by the first write to each page. Chunks lie
  * in lists ("slots") by their longest free run; the fullest that can serve is taken first. One
- * wholly free chunk is kept, others are unmapped. Populated pages without objects are given back to the system
- * when there are more than MC_EMPTY_POP_HIGH and a chunk has a quarter of its pages so. Everything
- * here runs under the pool's mutex, but for what the comments except.
+ * wholly free chunk is kept, others are unmapped. Populated pages without objects are given back to
+ * the system when there are more than MC_EMPTY_POP_HIGH and a chunk has a quarter of its pages so.
+ * Everything here runs under the pool's mutex, but for what the comments except.
  */
 #include <errno.h>
 #include <stdlib.h>

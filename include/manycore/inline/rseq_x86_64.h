@@ -155,10 +155,13 @@ MC_RSEQ_SIZE(8, "b", "iq", "q")
 
 /*
  * Counter: adds to the 64-bit total and, when the part of it that was not yet told has reached the
- * batch, tells the shared count: the second sequence (labels 60 to 65), out of the way. 0: all is
+ * batch, tells the shared count: the second sequence (labels 60 to 66), out of the way. 0: all is
  * done, 1: but for telling, since the index is not live any more, -1: nothing is done. No "memory"
  * clobber: only the library looks at a counter's copies; the shared count is an operand, so that
  * stores to it come before, and is read as volatile.
+ * The jump to 66 is for the processor's predictor of branches, which foresees the 32nd add by the
+ * jumps before it: without one more on this way the linker's choice of addresses makes the way
+ * look like 31 other adds once in seven times, and an add in a loop cost 3.5 instead of 2.3.
  * The offsets are plain loads, not mc_kind_cs(): k itself is loaded anew after a slow path, and
  * what asm makes of it would be in no register over a loop (MC_COUNTER_KEEP_).
  */
@@ -196,7 +199,8 @@ mc_rseq_counter_add(const struct mc_percpu_kind *k, uint64_t base, uint64_t told
 							"subl %[bias], %%edx\n\t"
 							"movslq %%edx, %%rdx\n\t"
 							"lock addq %%rdx, %[count]\n\t"
-							"jmp 65b\n\t"
+							"jmp 66f\n"
+							"66:\tjmp 65b\n\t"
 							".byte 0x0f, 0xb9, 0x3d\n\t"
 							".long 0x53053053\n"
 							"64:\tjmp 63b\n\t"
