@@ -13,6 +13,7 @@
 #include <linux/seccomp.h>
 #include <seccomp.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -150,6 +151,17 @@ bool emu_filter_busy(void)
 	return pid > 0 && WIFEXITED(status) && WEXITSTATUS(status);
 }
 
+/* Before Linux 5.14 an open can't be answered with a file in one step, and every one of /proc and
+ * /sys would fail with some error: told at the start instead. Flags are looked at first, then the
+ * descriptor (EBADF). */
+static bool knows_send(int listener)
+{
+	struct seccomp_notif_addfd add = {.flags = SECCOMP_ADDFD_FLAG_SEND, .srcfd = UINT32_MAX};
+
+	return ioctl(listener, SECCOMP_IOCTL_NOTIF_ADDFD, &add) >= 0 ||
+	       (errno != EINVAL && errno != ENOTTY);
+}
+
 int emu_filter_load(struct emu *emu, const char **step)
 {
 	static const unsigned long flags[] = {
@@ -181,5 +193,9 @@ int emu_filter_load(struct emu *emu, const char **step)
 	}
 	fd = fd < 0 ? -errno : fd;
 	free(prog.filter);
+	if (fd >= 0 && !knows_send(fd)) {
+		*step = "answering opens with files (Linux 5.14)";
+		return -EOPNOTSUPP;
+	}
 	return fd;
 }

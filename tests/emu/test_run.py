@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """`manycore run` by its own promises, in both views: calls and their errors (probe.c), files by every way of opening
 them, hot-plug, exit status, descriptors, options. Clients, recordings, consistency and stress have tests of their own."""
-import fcntl, os, random, re, shutil, signal, subprocess, sys, unittest, time
+import errno, fcntl, os, random, re, shutil, signal, subprocess, sys, unittest, time
 import mctest
 
 HERE = os.path.join(mctest.BUILD, "tests", "emu")
@@ -582,6 +582,14 @@ class Auto(mctest.TestCase):
         self.assertIn("view: calls", r.err)
         r = self.ok(mctest.execute(cmd + ["--view=namespace", "nproc"], uid=uid), 125)
         self.assertIn("--view=calls", r.err)
+
+    def test_kernel_before_5_14(self):
+        """No answering of opens with files: refused at the start, not by opens that fail."""
+        cmd = [*mctest.deny("ioctl:1&0xffff=0x2103", error=errno.EINVAL), mctest.MANYCORE, "run", *MACHINE, "nproc"]
+        r = self.ok(mctest.execute(cmd), 125)
+        self.assertEqual(r.out, "")
+        self.assertIn("Linux 5.14", r.err)
+        self.assertIn("manycore doctor", r.err)
 
     def test_calls_document(self):
         if os.uname().machine != "x86_64":
