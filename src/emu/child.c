@@ -72,6 +72,8 @@ void emu_child(struct emu *emu, const struct emu_start *start, int sock)
 		_exit(125);
 	for (int i = 0; i < EMU_LIMITS; i++)
 		setrlimit((__rlimit_resource_t)emu_limits[i], &start->limits[i]);
+	if (start->ignores_chld)
+		signal(SIGCHLD, SIG_IGN);
 	sigprocmask(SIG_SETMASK, &start->mask, NULL);
 	execvp(start->argv[0], start->argv);
 	if (errno == ENOENT || errno == ENOTDIR)

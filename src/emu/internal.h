@@ -130,6 +130,7 @@ extern const int emu_limits[EMU_LIMITS];
 struct emu_start {
 	char **argv;
 	sigset_t mask;          /* the caller's signal mask, for the command */
+	bool ignores_chld;      /* the caller had SIGCHLD ignored */
 	pid_t group;            /* the job's process group */
 	pid_t guard;            /* the supervisor's parent */
 	struct rlimit limits[EMU_LIMITS]; /* the caller's, for the command: emu_limits[] */

@@ -58,10 +58,28 @@ static int open_trace(struct emu *emu, struct mc_error *error)
 	return -error->err;
 }
 
+/* Callers are known by their ids in our own namespace, and looked up by them: with another one's
+ * /proc, or none, nothing would be answered. */
+static int check_proc(struct mc_error *error)
+{
+	char self[32] = "";
+
+	(void)!readlink("/proc/self", self, sizeof(self) - 1);
+	if (atoi(self) == getpid())
+		return 0;
+	error->err = ESRCH;
+	snprintf(error->text, sizeof(error->text),
+		 "reading /proc/self: %s; mount the /proc of this pid namespace (unshare --mount-proc)",
+		 self[0] ? "it is of another pid namespace" : "there is none");
+	return -error->err;
+}
+
 static int prepare(struct emu *emu, struct mc_error *error)
 {
-	int rc = emu_cpus_init(emu, error);
+	int rc = check_proc(error);
 
+	if (!rc)
+		rc = emu_cpus_init(emu, error);
 	if (rc < 0)
 		return rc;
 	rc = open_trace(emu, error);
@@ -182,11 +200,15 @@ int emu_run(const struct emu_options *options, char **argv)
 	struct emu *emu = calloc(1, sizeof(*emu));
 	struct emu_start start = {.argv = argv, .group = getpgrp()};
 	struct mc_error error = {.text = ""};
+	struct sigaction chld;
 	sigset_t all;
 	int pair[2];
 	pid_t pid;
 
 	fill_streams();
+	/* Where it is ignored, ends of children are not told. The command ignores it again. */
+	sigaction(SIGCHLD, &(struct sigaction){.sa_handler = SIG_DFL}, &chld);
+	start.ignores_chld = chld.sa_handler == SIG_IGN;
 	if (!emu) {
 		fputs("manycore run: starting: out of memory\n", stderr);
 		return 125;

@@ -232,6 +232,24 @@ for p in held: os.kill(p, 9)
                 self.assertEqual(f.read().split(), ["3"] + [x for x in "02" if x + ("<" if x == "0" else ">") + "&-"
                                                             not in closed.replace("<&-", "0<&-")])
 
+    def test_ignored_and_blocked_signals(self):
+        """What the caller ignores or blocks is so for the command, SIGCHLD too, and its end is seen all the same."""
+        for what in "signal(17, signal.SIG_IGN)", "pthread_sigmask(0, range(1, 32))":
+            front = ["/usr/bin/python3", "-c", f"import os, signal, sys\nsignal.{what}\nos.execvp(sys.argv[1], sys.argv[1:])"]
+            show = ["grep", "-E", "^Sig(Blk|Ign)", "/proc/self/status"]
+            host = self.ok(mctest.execute([*front, *show], uid=self.uid))
+            self.assertEqual(self.ok(self.go(*show, front=front)).out, host.out)
+            self.assertEqual(self.go("sh", "-c", "exit 7", front=front).status, 7)
+
+    def test_other_proc(self):
+        """Without the /proc of its own pid namespace nothing could be answered: that is told, not the host shown."""
+        new = ["unshare", "--pid", "--fork"] + (["--user"] if self.uid or not ROOT else [])
+        if mctest.execute([*new, "true"], uid=self.uid).status:
+            mctest.skip("userns", "no pid namespace can be made")
+        r = self.go("nproc", front=new)
+        self.assertEqual((r.status, r.out), (125, ""), r)
+        self.assertIn("--mount-proc", r.err)
+
     def test_few_descriptors(self):
         """It works or says that it can't; it never hangs, and the command gets the caller's limit."""
         for n in (5, 6, 7, 8, 9, 10, 11, 12, 32):
