@@ -81,6 +81,8 @@ struct emu {
 		_Atomic unsigned int waiting; /* receivers that wait for a notification */
 		_Atomic unsigned int streak;  /* quick answers since the last slow one */
 		unsigned int parked, called;
+		_Atomic unsigned int taken;
+		unsigned int looked, more; /* the refresher's */
 	} crew;
 	_Atomic pid_t cloners[EMU_CLONERS]; /* processes that made threads lately */
 
@@ -161,6 +163,7 @@ int emu_filter_load(struct emu *emu, const char **step);
 int emu_notify_start(struct emu *emu);
 /* What this receiver does now may take a while: another one must wait for calls meanwhile. */
 void emu_crew_more(struct emu *emu);
+void emu_crew_look(struct emu *emu); /* once a second */
 void emu_trace(struct emu *emu, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* tasks.c */

@@ -14,6 +14,7 @@
 #include <fcntl.h>
 
 #include <linux/seccomp.h>
+#include <poll.h>
 #include <seccomp.h>
 #include <signal.h>
 #include <stdio.h>
@@ -287,6 +288,7 @@ static int receive(struct emu *emu, struct seccomp_notif *req, uint64_t *receive
 	atomic_fetch_add(&emu->crew.waiting, 1);
 	rc = ioctl(emu->listener, SECCOMP_IOCTL_NOTIF_RECV, req) < 0 ? -errno : 0;
 	atomic_fetch_sub(&emu->crew.waiting, 1);
+	atomic_fetch_add_explicit(&emu->crew.taken, 1, memory_order_relaxed);
 	*received = now_ns();
 	if (!rc && *received - start < AT_ONCE)
 		emu_crew_more(emu);
@@ -399,24 +401,52 @@ static bool waits_killable(void)
 	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, NULL) < 0 && errno == EFAULT;
 }
 
+static bool add_receiver(struct emu *emu)
+{
+	pthread_attr_t attr;
+	pthread_t thread;
+	int rc;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, 256 * 1024);
+	rc = pthread_create(&thread, &attr, receiver, emu);
+	if (!rc)
+		pthread_detach(thread);
+	pthread_attr_destroy(&attr);
+	return !rc;
+}
+
+/*
+ * A caller's memory may be filled by another of its processes (userfaultfd, a file of FUSE), a path
+ * lead through such a file system: who reads there waits, as long as that takes, and when all
+ * receivers do so nobody would be answered, maybe not even the one that is waited for. Once a
+ * second: when nothing was taken since though something is there, some more, twice as many each
+ * time.
+ */
+void emu_crew_look(struct emu *emu)
+{
+	enum { MOST = 64 };
+	struct emu_crew *crew = &emu->crew;
+	struct pollfd p = {.fd = emu->listener, .events = POLLIN};
+	unsigned int taken = atomic_load(&crew->taken), more = crew->more ? crew->more : 1;
+
+	if (taken == crew->looked && !atomic_load(&crew->waiting) && poll(&p, 1, 0) > 0 &&
+	    (p.revents & POLLIN))
+		for (; more && crew->more < MOST && add_receiver(emu); more--)
+			crew->more++;
+	crew->looked = taken;
+}
+
 int emu_notify_start(struct emu *emu)
 {
 	unsigned int nr = emu->nr_real < 2 ? 2 : emu->nr_real > 16 ? 16 : emu->nr_real;
-	pthread_attr_t attr;
 
 	/* The receiver is then woken on the caller's CPU, which is what an answer wants (Linux 6.6;
 	 * else no matter). */
 	ioctl(emu->listener, SECCOMP_IOCTL_NOTIF_SET_FLAGS, SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP);
 	emu->killable = waits_killable();
-	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, 256 * 1024);
-	for (unsigned int i = 0; i < nr; i++) {
-		pthread_t thread;
-
-		if (pthread_create(&thread, &attr, receiver, emu))
+	for (unsigned int i = 0; i < nr; i++)
+		if (!add_receiver(emu))
 			return i ? 0 : -EAGAIN;
-		pthread_detach(thread);
-	}
-	pthread_attr_destroy(&attr);
 	return 0;
 }

@@ -289,6 +289,7 @@ static void *refresher(void *arg)
 {
 	for (;;) {
 		sleep(1);
+		emu_crew_look(arg);
 		emu_plug_drain(arg); /* written, and nobody asked since */
 		emu_files_refresh(arg);
 		emu_processes_look(arg);

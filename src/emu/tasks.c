@@ -556,7 +556,11 @@ void emu_processes_look(struct emu *emu)
 		pid_t tgid = all[i]->tgid;
 		bool over;
 
-		pthread_mutex_lock(&all[i]->lock);
+		/* One whose call waits for another process is looked for next time. */
+		if (pthread_mutex_trylock(&all[i]->lock)) {
+			emu_process_put(emu, all[i]);
+			continue;
+		}
 		over = !all[i]->dead && all[i]->pidfd < 0 && started(tgid) != all[i]->started;
 		drop(emu, all[i]);
 		if (over)

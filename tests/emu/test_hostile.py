@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """What a hostile or careless user does: paths, flags and pointers at which the host fails must fail alike inside; closed
 standard streams, few descriptors and a signal at the start leave no hang and nothing behind."""
-import difflib, os, signal, subprocess, sys, time
+import ctypes, difflib, os, signal, subprocess, sys, time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "support"))
 import mctest
@@ -90,6 +90,36 @@ for f in "/proc/meminfo", "/proc/self/status", "/proc/stat":
     tell("trunc " + f, opened, f, os.O_RDONLY | os.O_TRUNC); tell("open/ " + f, opened, f + "/", os.O_RDONLY | os.O_CREAT)
     tell("excl " + f, opened, f, os.O_RDONLY | os.O_CREAT | os.O_EXCL); tell("unlink " + f, os.unlink, f)
 print(open(CPU + "/online").read(), os.path.exists(CPU + "/cpu0"), os.path.exists(CPU + "/nope"))
+"""
+
+
+# Callers whose paths lie in memory that somebody is still to fill; then another process, and all of them killed.
+BLOCKED = r"""
+import ctypes, fcntl, os, struct, sys, time
+libc = ctypes.CDLL(None, use_errno=True)
+libc.mmap.restype = ctypes.c_void_p
+def block(w):
+    uffd = libc.syscall(323 if os.uname().machine == "x86_64" else 282, os.O_CLOEXEC)
+    if uffd < 0: os._exit(3)
+    fcntl.ioctl(uffd, 0xc018aa3f, bytearray(struct.pack("QQQ", 0xaa, 0, 0)))
+    at = libc.mmap(None, 4096, 3, 0x22, -1, 0)
+    fcntl.ioctl(uffd, 0xc020aa00, bytearray(struct.pack("QQQQ", at, 4096, 1, 0)))
+    os.write(w, b"x")
+    libc.openat(-100, ctypes.c_void_p(at), 0)
+r, w = os.pipe()
+pids = []
+for i in range(int(sys.argv[1])):
+    pids.append(os.fork())
+    if not pids[-1]: block(w); os._exit(4)
+    if not os.read(r, 1): sys.exit(5)
+time.sleep(1)
+pid = os.fork()
+if not pid:
+    os.sched_setaffinity(0, {1})
+    os._exit(os.sched_getaffinity(0) != {1})
+print(os.waitpid(pid, 0)[1])
+for pid in pids: os.kill(pid, 9)
+print({os.waitpid(pid, 0)[1] for pid in pids})
 """
 
 
@@ -249,6 +279,15 @@ for p in held: os.kill(p, 9)
         r = self.go("nproc", front=new)
         self.assertEqual((r.status, r.out), (125, ""), r)
         self.assertIn("--mount-proc", r.err)
+
+    def test_blocked_callers(self):
+        """Callers whose memory keeps the supervisor waiting hold up nobody else, however many they are."""
+        if self.uid or not ROOT:
+            return # an ordinary user's userfaultfd does not stop the kernel
+        if ctypes.CDLL(None).syscall(323 if os.uname().machine == "x86_64" else 282, os.O_CLOEXEC) < 0:
+            mctest.skip("uffd-poison", "no userfaultfd")
+        r = self.ok(self.go("/usr/bin/python3", "-c", BLOCKED, str(min(os.cpu_count(), 16) + 3), limit=60))
+        self.assertEqual(r.out, "0\n{9}\n", r)
 
     def test_few_descriptors(self):
         """It works or says that it can't; it never hangs, and the command gets the caller's limit."""
