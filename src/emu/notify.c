@@ -357,6 +357,14 @@ static bool is_x32(int nr)
 #endif
 }
 
+/* Does no task have the filter any more? */
+static bool all_gone(const struct emu *emu)
+{
+	struct pollfd p = {.fd = emu->listener};
+
+	return poll(&p, 1, 0) > 0 && (p.revents & POLLHUP);
+}
+
 static void *receiver(void *arg)
 {
 	struct emu *emu = arg;
@@ -374,7 +382,8 @@ static void *receiver(void *arg)
 
 		memset(req, 0, size);
 		rc = receive(emu, req, &call.received);
-		if (rc == -EINTR || rc == -ENOENT)
+		/* ENOENT: the caller is gone, or all are, and then it would be said for ever. */
+		if (rc == -EINTR || (rc == -ENOENT && !all_gone(emu)))
 			continue;
 		if (rc < 0)
 			break;

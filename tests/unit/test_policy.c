@@ -8,6 +8,7 @@
  * topologies are read.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -448,6 +449,38 @@ static void test_full_nodes(void **state)
 	pol_put(pol);
 }
 
+static void *write_weights(void *arg)
+{
+	struct pol_machine *m = arg;
+
+	for (unsigned int i = 0; !__atomic_load_n(&m->capacity[3], __ATOMIC_RELAXED); i++)
+		__atomic_store_n(&m->weight[1 + i % 2], i & 4 ? 255 : 1, __ATOMIC_RELAXED);
+	return NULL;
+}
+
+/* A program that writes weights while others are placed: always a node of the set. */
+static void test_weights_written(void **state)
+{
+	struct pol_machine *m = small_machine();
+	uint64_t set = 6;
+	struct pol *pol;
+	pthread_t writer;
+
+	(void)state;
+	m->capacity[3] = 0; /* not of the set: when it has room, that is the end */
+	assert_int_equal(pol_make(m, MC_MPOL_WEIGHTED_INTERLEAVE, 0, &set, &pol), 0);
+	assert_int_equal(pthread_create(&writer, NULL, write_weights, m), 0);
+	for (unsigned int i = 0; i < 2000000; i++) {
+		struct pol_where at = {0, i};
+		unsigned int node = pol_target(m, pol, &at);
+
+		assert_true(node == 1 || node == 2);
+	}
+	__atomic_store_n(&m->capacity[3], 1, __ATOMIC_RELAXED);
+	pthread_join(writer, NULL);
+	pol_put(pol);
+}
+
 /* ---- ranges and pages against plain arrays ---- */
 
 enum { MODEL = 600 };
@@ -642,6 +675,7 @@ int main(void)
 		cmocka_unit_test(test_ranges_model), cmocka_unit_test(test_pages_model),
 		cmocka_unit_test(test_text),         cmocka_unit_test(test_remap),
 		cmocka_unit_test(test_shifts_model),
+		cmocka_unit_test(test_weights_written),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

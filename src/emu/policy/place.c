@@ -18,21 +18,29 @@ static unsigned int interleave(const struct pol_machine *machine, const struct p
 	return pol_nth(pol_nodes(pol), pol->words, (unsigned int)(index % n));
 }
 
+/* A program may write them meanwhile. */
+static unsigned int weight_of(const struct pol_machine *machine, unsigned int node)
+{
+	return __atomic_load_n(&machine->weight[node], __ATOMIC_RELAXED);
+}
+
 static unsigned int weighted(const struct pol_machine *machine, const struct pol *pol,
 			     uint64_t index)
 {
 	const uint64_t *set = pol_nodes(pol);
+	unsigned int node, first = pol_next(set, pol->words, 0), weight;
 	uint64_t total = 0, left;
-	unsigned int node;
 
-	for (node = pol_next(set, pol->words, 0); node != POL_NO_NODE;
-	     node = pol_next(set, pol->words, node + 1))
-		total += machine->weight[node];
+	for (node = first; node != POL_NO_NODE; node = pol_next(set, pol->words, node + 1))
+		total += weight_of(machine, node);
 	left = index % total;
-	for (node = pol_next(set, pol->words, 0); left >= machine->weight[node];
-	     node = pol_next(set, pol->words, node + 1))
-		left -= machine->weight[node];
-	return node;
+	for (node = first; node != POL_NO_NODE; node = pol_next(set, pol->words, node + 1)) {
+		weight = weight_of(machine, node);
+		if (left < weight)
+			return node;
+		left -= weight;
+	}
+	return first; /* a weight has sunk since the sum */
 }
 
 /* The nearest node of the set in the zonelist of `from`. */

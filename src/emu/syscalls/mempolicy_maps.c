@@ -280,11 +280,20 @@ static void node_usage(void *arg, unsigned int node, struct mc_node_usage *usage
 static void node_counters(void *arg, unsigned int node, struct mc_node_counters *counters)
 {
 	struct mp_state *state = mp_state(arg);
+	const struct mc_node_counters *from;
 
 	freshen(arg);
 	*counters = (struct mc_node_counters){0};
-	if (state && node < state->machine->nr_node_ids)
-		*counters = state->counters[node];
+	if (!state || node >= state->machine->nr_node_ids)
+		return;
+	from = &state->counters[node];
+	/* Other processes' pages are counted meanwhile. */
+	counters->numa_hit = __atomic_load_n(&from->numa_hit, __ATOMIC_RELAXED);
+	counters->numa_miss = __atomic_load_n(&from->numa_miss, __ATOMIC_RELAXED);
+	counters->numa_foreign = __atomic_load_n(&from->numa_foreign, __ATOMIC_RELAXED);
+	counters->interleave_hit = __atomic_load_n(&from->interleave_hit, __ATOMIC_RELAXED);
+	counters->local_node = __atomic_load_n(&from->local_node, __ATOMIC_RELAXED);
+	counters->other_node = __atomic_load_n(&from->other_node, __ATOMIC_RELAXED);
 }
 
 /* ---- weights --------------------------------------------------------------------------------- */
@@ -302,7 +311,8 @@ static int value(void *arg, const char *path, struct mc_text *out)
 	node = strtoul(path + sizeof(weights) - 1, &end, 10);
 	if (*end || node >= state->machine->nr_node_ids)
 		return -ENOENT;
-	mc_text_printf(out, "%u\n", state->machine->weight[node]);
+	mc_text_printf(out, "%u\n",
+		       __atomic_load_n(&state->machine->weight[node], __ATOMIC_RELAXED));
 	return 0;
 }
 
@@ -321,7 +331,8 @@ int emu_policy_set_weight(struct emu *emu, unsigned int node, const char *text, 
 	if (errno || *text == '-' || weight > 255 || (*end && strcmp(end, "\n")) ||
 	    (end == text && *text != '\n' && *text))
 		return -EINVAL;
-	state->machine->weight[node] = (uint8_t)(weight ? weight : 1);
+	__atomic_store_n(&state->machine->weight[node], (uint8_t)(weight ? weight : 1),
+			 __ATOMIC_RELAXED);
 	return 0;
 }
 
