@@ -236,6 +236,44 @@ static int long_text(struct scan *s, struct mc_cpumask *mask, const struct regio
 	return 0;
 }
 
+static uint64_t bits_of(unsigned int a, unsigned int b)
+{
+	return ~UINT64_C(0) << a & ~UINT64_C(0) >> (63 - b);
+}
+
+static uint64_t pattern_bits(const struct region *r)
+{
+	uint64_t bits = 0;
+
+	for (unsigned int at = r->a; r->used; at += r->group) {
+		unsigned int left = r->b - at + 1;
+
+		bits |= bits_of(at, at + (r->used < left ? r->used : left) - 1);
+		if (left <= r->group)
+			break;
+	}
+	return bits;
+}
+
+/* Up to 64 CPUs: the draft is a word. */
+static int one_word(struct scan *s, struct mc_cpumask *mask)
+{
+	uint64_t word = 0;
+	struct region r;
+	int rc;
+
+	while ((rc = next_region(s, &r)) > 0) {
+		word |= mc_unlikely(r.group) ? pattern_bits(&r) : bits_of(r.a, r.b);
+		if (ends(s, &r)) {
+			rc = 0;
+			break;
+		}
+	}
+	if (!rc)
+		mask->bits[0] = word;
+	return rc;
+}
+
 /* mask = a .. b, a usual text. The fences keep the loops from becoming calls of memset, dear for
  * few words. */
 static void only(struct mc_cpumask *mask, unsigned int a, unsigned int b)
@@ -243,10 +281,6 @@ static void only(struct mc_cpumask *mask, unsigned int a, unsigned int b)
 	unsigned int n = (mask->nbits + 63) / 64, i = 0;
 	uint64_t low = ~UINT64_C(0) << a % 64, high = ~UINT64_C(0) >> (63 - b % 64);
 
-	if (n == 1) {
-		mask->bits[0] = low & high;
-		return;
-	}
 	for (; i < a / 64; i++) {
 		__atomic_signal_fence(__ATOMIC_ACQ_REL);
 		mask->bits[i] = 0;
@@ -266,31 +300,38 @@ static void only(struct mc_cpumask *mask, unsigned int a, unsigned int b)
 	}
 }
 
-int mc_cpulist_parse(struct mc_cpumask *mask, const char *text, size_t *where)
+static int many_words(struct scan *s, struct mc_cpumask *mask)
 {
 	struct region kept[KEPT];
-	struct scan s = {text, mask->nbits};
 	unsigned int n = 0;
-	int rc = next_region(&s, &kept[0]);
+	int rc = next_region(s, &kept[0]);
 
-	if (rc > 0 && !*s.p && !kept[0].group && mask->nbits <= 1024) {
+	if (rc > 0 && !*s->p && !kept[0].group && mask->nbits <= 1024) {
 		only(mask, kept[0].a, kept[0].b);
 		return 0;
 	}
-	if (rc > 0 && ends(&s, &kept[n++]))
+	if (rc > 0 && ends(s, &kept[n++]))
 		rc = 0;
-	while (rc > 0 && n < KEPT && (rc = next_region(&s, &kept[n])) > 0)
-		if (ends(&s, &kept[n++])) {
+	while (rc > 0 && n < KEPT && (rc = next_region(s, &kept[n])) > 0)
+		if (ends(s, &kept[n++])) {
 			rc = 0;
 			break;
 		}
 	if (rc > 0) {
-		rc = long_text(&s, mask, kept);
+		rc = long_text(s, mask, kept);
 	} else if (!rc) {
 		mc_cpumask_zero(mask);
 		for (unsigned int i = 0; i < n; i++)
 			apply(mask, &kept[i]);
 	}
+	return rc;
+}
+
+int mc_cpulist_parse(struct mc_cpumask *mask, const char *text, size_t *where)
+{
+	struct scan s = {text, mask->nbits};
+	int rc = mask->nbits <= 64 ? one_word(&s, mask) : many_words(&s, mask);
+
 	if (rc < 0 && where)
 		*where = (size_t)(s.p - text);
 	return rc;
