@@ -179,6 +179,7 @@ struct mc_percpu_pool {
 	struct mc_percpu_kind *kind;
 	uint32_t flags, copies, unit_size;
 	uint32_t retired; /* copies below this may hold values though they are no longer live */
+	uint32_t sinks;   /* how often `retired` went down: counted up before it does */
 	bool use_mags, rseq;
 	bool quick; /* magazines by sequences, private: allocation and free try these first */
 	uint8_t index_kind;

@@ -231,11 +231,30 @@ void *mc_percpu_static_init(struct mc_percpu_static *obj)
 
 /* ---- objects --------------------------------------------------------------------------------- */
 
-/* The live mark before the retired one: trim raises the second before it lowers the first. */
+/*
+ * How many copies of a private pool may hold values, by the live mark `live` reads. That before the
+ * retired one: trim raises the second before it lowers the first. But when the live mark is up
+ * again the retired one sinks, and both read low, at two moments, would leave out what was never
+ * free of values at any: then they are read again.
+ */
+#define MC_MARKS_(pool, live_of, n)                                                           \
+	do {                                                                                  \
+		uint32_t sinks_, retired_;                                                    \
+                                                                                              \
+		do {                                                                          \
+			sinks_ = __atomic_load_n(&(pool)->sinks, __ATOMIC_ACQUIRE);           \
+			(n) = (live_of);                                                      \
+			retired_ = __atomic_load_n(&(pool)->retired, __ATOMIC_ACQUIRE);       \
+		} while (mc_unlikely(__atomic_load_n(&(pool)->sinks, __ATOMIC_RELAXED) !=     \
+				     sinks_));                                                \
+		if (mc_unlikely(retired_ > (n)))                                              \
+			(n) = retired_;                                                       \
+	} while (0)
+
 static inline __attribute__((always_inline)) unsigned int walk(const struct mc_percpu_pool *pool)
 {
 	const struct mc_percpu_kind *k = pool->kind;
-	unsigned int live, retired;
+	unsigned int live;
 
 	if (pool->shared) {
 		live = __atomic_load_n(&pool->shared->live, __ATOMIC_ACQUIRE);
@@ -244,12 +263,13 @@ static inline __attribute__((always_inline)) unsigned int walk(const struct mc_p
 			return pool->copies + 1;
 		return live;
 	}
-	live = __atomic_load_n(&k->live, __ATOMIC_ACQUIRE) |
-	       __atomic_load_n(&k->atomic_live, __ATOMIC_ACQUIRE);
+	MC_MARKS_(pool,
+		  __atomic_load_n(&k->live, __ATOMIC_ACQUIRE) |
+			  __atomic_load_n(&k->atomic_live, __ATOMIC_ACQUIRE),
+		  live);
 	if (mc_unlikely(__atomic_load_n(&k->overflow, __ATOMIC_ACQUIRE)))
 		return pool->copies + 1;
-	retired = __atomic_load_n(&pool->retired, __ATOMIC_ACQUIRE);
-	return live > retired ? live : retired;
+	return live;
 }
 
 unsigned int mc_pool_walk(const struct mc_percpu_pool *pool)
@@ -367,14 +387,12 @@ void *mc_percpu_alloc_abi(struct mc_percpu_pool *pool, size_t size, size_t align
 			      !mc_seq_pop(pool->kind, &pool->mags, pool->mag_stride,
 					  mc_class[class].offset, &h))) {
 			const struct mc_percpu_kind *k = pool->kind;
-			unsigned int n = __atomic_load_n(&k->live, __ATOMIC_ACQUIRE),
-				     retired = __atomic_load_n(&pool->retired, __ATOMIC_ACQUIRE);
 			uint64_t at = MC_HANDLE_ADDRESS_(h), stride = MC_HANDLE_STRIDE_(h);
+			unsigned int n;
 
+			MC_MARKS_(pool, __atomic_load_n(&k->live, __ATOMIC_ACQUIRE), n);
 			if (mc_unlikely(__atomic_load_n(&k->overflow, __ATOMIC_ACQUIRE)))
 				return zeroed(h, class, pool->copies + 1);
-			if (mc_unlikely(retired > n))
-				n = retired;
 			for (unsigned int i = 0; i < n; i++, at += stride)
 				if (mc_unlikely(!is_zero(at, bytes)))
 					return zeroed(h, class, n);

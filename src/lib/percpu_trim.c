@@ -100,6 +100,8 @@ static size_t lower_retired(struct mc_percpu_pool *pool, unsigned int from)
 		if (holds && !keep)
 			keep = copy;
 	}
+	/* Whoever read the live mark while it was low must not take this for what went with it. */
+	__atomic_store_n(&pool->sinks, pool->sinks + 1, __ATOMIC_RELEASE);
 	__atomic_store_n(&pool->retired, keep, __ATOMIC_RELEASE);
 	return 0;
 }
