@@ -232,49 +232,38 @@ void *mc_percpu_static_init(struct mc_percpu_static *obj)
 /* ---- objects --------------------------------------------------------------------------------- */
 
 /*
- * How many copies of a private pool may hold values, by the live mark `live` reads. That before the
- * retired one: trim raises the second before it lowers the first. But when the live mark is up
- * again the retired one sinks, and both read low, at two moments, would leave out what was never
- * free of values at any: then they are read again.
+ * How many copies of a private pool may hold values. The live mark before the retired one: trim
+ * raises the second before it lowers the first. But once the live mark is up again the retired one
+ * sinks, and the two read low, at two moments, would leave out copies that were within one of them
+ * all the time: then they are read again.
  */
-#define MC_MARKS_(pool, live_of, n)                                                           \
-	do {                                                                                  \
-		uint32_t sinks_, retired_;                                                    \
-                                                                                              \
-		do {                                                                          \
-			sinks_ = __atomic_load_n(&(pool)->sinks, __ATOMIC_ACQUIRE);           \
-			(n) = (live_of);                                                      \
-			retired_ = __atomic_load_n(&(pool)->retired, __ATOMIC_ACQUIRE);       \
-		} while (mc_unlikely(__atomic_load_n(&(pool)->sinks, __ATOMIC_RELAXED) !=     \
-				     sinks_));                                                \
-		if (mc_unlikely(retired_ > (n)))                                              \
-			(n) = retired_;                                                       \
-	} while (0)
-
-static inline __attribute__((always_inline)) unsigned int walk(const struct mc_percpu_pool *pool)
+static inline __attribute__((always_inline)) unsigned int
+walk_private(const struct mc_percpu_pool *pool)
 {
 	const struct mc_percpu_kind *k = pool->kind;
-	unsigned int live;
+	uint32_t live, retired, sinks;
 
-	if (pool->shared) {
-		live = __atomic_load_n(&pool->shared->live, __ATOMIC_ACQUIRE);
-		if (__atomic_load_n(&pool->shared->overflow, __ATOMIC_ACQUIRE) ||
-		    live > pool->copies)
-			return pool->copies + 1;
-		return live;
-	}
-	MC_MARKS_(pool,
-		  __atomic_load_n(&k->live, __ATOMIC_ACQUIRE) |
-			  __atomic_load_n(&k->atomic_live, __ATOMIC_ACQUIRE),
-		  live);
+	do {
+		sinks = __atomic_load_n(&pool->sinks, __ATOMIC_ACQUIRE);
+		live = __atomic_load_n(&k->live, __ATOMIC_ACQUIRE) |
+		       __atomic_load_n(&k->atomic_live, __ATOMIC_ACQUIRE);
+		retired = __atomic_load_n(&pool->retired, __ATOMIC_ACQUIRE);
+	} while (mc_unlikely(__atomic_load_n(&pool->sinks, __ATOMIC_RELAXED) != sinks));
 	if (mc_unlikely(__atomic_load_n(&k->overflow, __ATOMIC_ACQUIRE)))
 		return pool->copies + 1;
-	return live;
+	return live > retired ? live : retired;
 }
 
 unsigned int mc_pool_walk(const struct mc_percpu_pool *pool)
 {
-	return walk(pool);
+	unsigned int live;
+
+	if (!pool->shared)
+		return walk_private(pool);
+	live = __atomic_load_n(&pool->shared->live, __ATOMIC_ACQUIRE);
+	if (__atomic_load_n(&pool->shared->overflow, __ATOMIC_ACQUIRE) || live > pool->copies)
+		return pool->copies + 1;
+	return live;
 }
 
 unsigned int mc_percpu_copies(const void *handle)
@@ -341,7 +330,7 @@ static __attribute__((noinline)) void *alloc_slower(struct mc_percpu_pool *pool,
 			h = mc_mag_refill(pool, class);
 		if (mc_likely(h))
 			mc_zero_copies(MC_HANDLE_ADDRESS_(h), MC_HANDLE_STRIDE_(h),
-				       mc_class[class].size, walk(pool));
+				       mc_class[class].size, mc_pool_walk(pool));
 	} else {
 		h = chunk_alloc(pool, size, align);
 	}
@@ -386,13 +375,9 @@ void *mc_percpu_alloc_abi(struct mc_percpu_pool *pool, size_t size, size_t align
 			      !(bytes & (align - 1)) &&
 			      !mc_seq_pop(pool->kind, &pool->mags, pool->mag_stride,
 					  mc_class[class].offset, &h))) {
-			const struct mc_percpu_kind *k = pool->kind;
 			uint64_t at = MC_HANDLE_ADDRESS_(h), stride = MC_HANDLE_STRIDE_(h);
-			unsigned int n;
+			unsigned int n = walk_private(pool);
 
-			MC_MARKS_(pool, __atomic_load_n(&k->live, __ATOMIC_ACQUIRE), n);
-			if (mc_unlikely(__atomic_load_n(&k->overflow, __ATOMIC_ACQUIRE)))
-				return zeroed(h, class, pool->copies + 1);
 			for (unsigned int i = 0; i < n; i++, at += stride)
 				if (mc_unlikely(!is_zero(at, bytes)))
 					return zeroed(h, class, n);

@@ -4,11 +4,13 @@
  *
  * A child runs one operation at a time; this process traces it. First the operation is
  * single-stepped to learn every address it runs through; then it runs again for each of these, is
- * stopped there, and one of two things happens to its memory, as if other threads had done it:
+ * stopped there, and one of three things happens to its memory, as if other threads had done it:
  *   appear: a thread with an index that was not live raises the mark and adds to an object and a
  *           counter on its copy;
  *   lower:  another thread's trim retires all copies and lowers the mark to nothing (the stop
- *           aborts the sequence that the child may be in, which is what the fence does).
+ *           aborts the sequence that the child may be in, which is what the fence does);
+ *   sink:   the same, and one instruction later that trim has come to its end: the mark is up again
+ *           and nothing is retired.
  * Usage: appear [N]: only the first N operations (emulated, the steps of trim take long).
  * Whatever the moment, nothing added may be lost and fresh memory is zero on every copy.
  */
@@ -38,7 +40,7 @@ enum { STEP = 5, MAX_ADDRESSES = 6000 };
 static struct {
 	unsigned int op, started, done;
 	int64_t extra; /* added on the other copy so far */
-	uint64_t cs, live, retired, word, total;
+	uint64_t cs, live, retired, sinks, word, total;
 	uint32_t own, other;
 } * shared;
 
@@ -157,6 +159,7 @@ static void child(void)
 	shared->cs = (uint64_t)(mc_thread_pointer() + k->cs_off);
 	shared->live = (uint64_t)&k->live;
 	shared->retired = (uint64_t)&mc_percpu_default()->retired;
+	shared->sinks = (uint64_t)&mc_percpu_default()->sinks;
 	shared->word = (uint64_t)mc_per_cpu_ptr(object, shared->other);
 	shared->total = (uint64_t)mc_per_cpu_ptr((int64_t *)counter.handle, shared->other);
 	ptrace(PTRACE_TRACEME, 0, 0, 0);
@@ -228,6 +231,20 @@ static void lower(void)
 	if (get32(shared->retired) < live)
 		put32(shared->retired, live);
 	put32(shared->live, 0);
+}
+
+/* The mark has come back to where it was, so that nothing need stay retired. */
+static void sink(void)
+{
+	uint32_t live = get32(shared->live);
+
+	lower();
+	CHECK(!ptrace(PTRACE_SINGLESTEP, pid, 0, 0), "step");
+	CHECK(wait_stop() == SIGTRAP, "another signal");
+	if (get32(shared->live) < live)
+		put32(shared->live, live);
+	put32(shared->sinks, get32(shared->sinks) + 1);
+	put32(shared->retired, 0);
 }
 
 static void finish(void)
@@ -309,6 +326,9 @@ int main(int argc, char **argv)
 		if (ops[op].lower) {
 			met = at_each(op, at, n, lower);
 			printf(", the mark lowered at %u", met);
+			CHECK(met > n / 2, "\n%s: only %u of %u", ops[op].name, met, n);
+			met = at_each(op, at, n, sink);
+			printf(", and sunk at %u", met);
 			CHECK(met > n / 2, "\n%s: only %u of %u", ops[op].name, met, n);
 		}
 		printf("\n");
