@@ -165,25 +165,40 @@ static bool ends(const struct scan *s, const struct region *r)
 	return *s->p == '\n' && !r->group;
 }
 
+/* CPUs a .. b of a word. */
+static inline uint64_t bits_of(unsigned int a, unsigned int b)
+{
+	return ~UINT64_C(0) << a & ~UINT64_C(0) >> (63 - b);
+}
+
+/* The next CPUs *a .. *b of a region with a pattern, taken off it; false: there are no more. */
+static bool next_run(struct region *r, unsigned int *a, unsigned int *b)
+{
+	unsigned int left = r->b - r->a + 1;
+
+	if (!r->used)
+		return false;
+	*a = r->a;
+	*b = r->a + (r->used < left ? r->used : left) - 1;
+	if (left <= r->group)
+		r->used = 0;
+	else
+		r->a += r->group;
+	return true;
+}
+
 static inline void apply(struct mc_cpumask *mask, const struct region *r)
 {
-	uint64_t low = ~UINT64_C(0) << r->a % 64, high = ~UINT64_C(0) >> (63 - r->b % 64);
+	struct region rest = *r;
+	unsigned int a, b;
 
-	if (mc_likely(!r->group && r->a / 64 == r->b / 64)) {
-		mask->bits[r->a / 64] |= low & high;
-		return;
-	}
-	if (!r->group) {
+	if (mc_likely(!r->group && r->a / 64 == r->b / 64))
+		mask->bits[r->a / 64] |= bits_of(r->a % 64, r->b % 64);
+	else if (!r->group)
 		mc_cpumask_set_range(mask, r->a, r->b - r->a + 1);
-		return;
-	}
-	for (unsigned int at = r->a; r->used; at += r->group) {
-		unsigned int left = r->b - at + 1;
-
-		mc_cpumask_set_range(mask, at, r->used < left ? r->used : left);
-		if (left <= r->group)
-			break;
-	}
+	else
+		while (next_run(&rest, &a, &b))
+			mc_cpumask_set_range(mask, a, b - a + 1);
 }
 
 /* What is read is held back until the text's end is seen: the first regions as they are, the rest
@@ -236,34 +251,20 @@ static int long_text(struct scan *s, struct mc_cpumask *mask, const struct regio
 	return 0;
 }
 
-static uint64_t bits_of(unsigned int a, unsigned int b)
-{
-	return ~UINT64_C(0) << a & ~UINT64_C(0) >> (63 - b);
-}
-
-static uint64_t pattern_bits(const struct region *r)
-{
-	uint64_t bits = 0;
-
-	for (unsigned int at = r->a; r->used; at += r->group) {
-		unsigned int left = r->b - at + 1;
-
-		bits |= bits_of(at, at + (r->used < left ? r->used : left) - 1);
-		if (left <= r->group)
-			break;
-	}
-	return bits;
-}
-
 /* Up to 64 CPUs: the draft is a word. */
 static int one_word(struct scan *s, struct mc_cpumask *mask)
 {
+	unsigned int a, b;
 	uint64_t word = 0;
 	struct region r;
 	int rc;
 
 	while ((rc = next_region(s, &r)) > 0) {
-		word |= mc_unlikely(r.group) ? pattern_bits(&r) : bits_of(r.a, r.b);
+		if (mc_likely(!r.group))
+			word |= bits_of(r.a, r.b);
+		else
+			while (next_run(&r, &a, &b))
+				word |= bits_of(a, b);
 		if (ends(s, &r)) {
 			rc = 0;
 			break;
