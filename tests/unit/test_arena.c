@@ -11,11 +11,11 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
 #include <manycore/manycore.h>
+#include "leave.h"
 #include "skip.h"
 
 #define MiB (1ull << 20)
@@ -348,14 +348,6 @@ static void callback_refuses(void **state)
 	assert_non_null(strstr(text, " deferred pages initialised in "));
 	assert_non_null(mc_arena_alloc(a, 9, MC_ANY_NODE));
 	mc_arena_destroy(a);
-}
-
-/* The end of a child forked beside threads: by _exit() TSan would tell the parent's threads that
- * had ended and were not yet joined as leaks of the child's. */
-static _Noreturn void leave(int status)
-{
-	for (;;)
-		syscall(SYS_exit_group, status);
 }
 
 static void fork_rule(void **state)

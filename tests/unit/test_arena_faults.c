@@ -29,6 +29,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 #include <manycore/manycore.h>
+#include "leave.h"
 #include "skip.h"
 
 #define MiB (1ull << 20)
@@ -333,7 +334,7 @@ static void hugetlb_short(void)
 	/* Others may take pages of the pool meanwhile, so the exact count is not ours to tell. */
 	pid = fork();
 	if (!pid)
-		syscall(SYS_exit_group, 0); /* as leave() of test_arena.c */
+		leave(0);
 	CHECK(waitpid(pid, &status, 0) == pid && status == 0);
 	check_stopped(a, ENOMEM, MC_STOP_HUGETLB, 2 * MiB, (uint64_t)n * 2 * MiB);
 }

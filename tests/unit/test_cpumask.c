@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * test_cpumask.c - every operation against a naive model (one byte a bit), for many sizes, with
- * each set of vector code that this CPU has. The generator is seeded with a constant: a failure
- * repeats.
+ * each set of vector code that this CPU has.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,16 +10,7 @@
 #include <cmocka.h>
 #include "arch/mask.h"
 #include <manycore/cpumask.h>
-
-static uint64_t state = 88172645463325252u;
-
-static uint64_t rnd(void)
-{
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return state;
-}
+#include "random.h"
 
 struct pair {
 	struct mc_cpumask *mask;

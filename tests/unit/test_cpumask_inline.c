@@ -5,36 +5,18 @@
  * masks, sizes that differ, and each bit alone as the one that is left.
  *
  * It needs the public headers only and no framework: it is built a second time for AVX2, where the
- * inline code is another, and runs with the shared library and static on musl as well.
+ * inline code is another, and static with musl (tests/percpu/musl).
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <manycore/cpumask.h>
+#include "check.h"
+#include "random.h"
 #include "skip.h"
 
 enum { MOST = 520, WORDS = (MOST + 63) / 64, GUARDS = 5 };
 #define GUARD UINT64_C(0xa5c3a5c3a5c3a5c3)
-
-#define CHECK(cond, ...)                                                           \
-	do {                                                                       \
-		if (!(cond)) {                                                     \
-			fprintf(stderr, "%s:%d: %s: ", __FILE__, __LINE__, #cond); \
-			fprintf(stderr, __VA_ARGS__);                              \
-			fputc('\n', stderr);                                       \
-			exit(1);                                                   \
-		}                                                                  \
-	} while (0)
-
-static uint64_t state = 88172645463325252u;
-
-static uint64_t rnd(void)
-{
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return state;
-}
 
 /* A mask with guards around it, and what it should hold, a byte a bit. */
 struct guarded {
