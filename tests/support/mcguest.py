@@ -19,9 +19,18 @@ def die(step, text, status=1):
 KERNELS = {("amd64", "5.10"): ("linux-image-amd64", "bullseye"), ("amd64", "6.1"): ("linux-image-amd64", None),
            ("amd64", "6.12"): ("linux-image-6.12-amd64", None), ("arm64", "6.1"): ("linux-image-arm64", None),
            ("arm64", "6.12"): ("linux-image-6.12-arm64", None), ("arm64", "16k"): ("linux-image-6.12-arm64-16k", None)}
-SOURCES = """deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian SUITE main
-deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian-security SUITE-security main
-"""
+
+
+def sources(suite):
+    """Another suite in the mirrors that this system's own package lists are of."""
+    uris = subprocess.run(["apt-get", "indextargets", "--format", "$(REPO_URI)"], capture_output=True, text=True,
+                          check=False).stdout
+    out = ""
+    for uri in sorted(set(uris.split())):
+        name = suite if uri.endswith("/debian/") else suite + "-security" if uri.endswith("/debian-security/") else None
+        if name:
+            out += f"deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] {uri} {name} main\n"
+    return out or die("fetching a kernel", "apt knows no Debian mirror", 77)
 
 
 def fetch(arch, meta, suite, to):
@@ -34,7 +43,7 @@ def fetch(arch, meta, suite, to):
                    "Dir::State::lists": tmp + "/lists", "Dir::Cache": tmp + "/cache", "Dir::State::status": "/dev/null"}
         if suite:
             with open(os.path.join(tmp, "sources"), "w") as f:
-                f.write(SOURCES.replace("SUITE", suite))
+                f.write(sources(suite))
             options.update({"Dir::Etc::sourcelist": tmp + "/sources", "Dir::Etc::sourceparts": "-"})
         options = [word for key, value in options.items() for word in ("-o", f"{key}={value}")]
 
