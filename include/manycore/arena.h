@@ -82,7 +82,8 @@ struct mc_arena_attr {
 	enum mc_arena_backing backing;
 	enum mc_arena_policy policy;
 	unsigned int flags;           /* MC_ARENA_* */
-	unsigned int threads;         /* workers a node; 0: mc_pageinit_max_threads() of its CPUs */
+	unsigned int threads;         /* workers a node; 0: mc_pageinit_max_threads() of its CPUs, or of
+					 the nearest node's: with those, no more in all than CPUs */
 	uint64_t size;                /* bytes; rounded up to whole pages. FILE: 0 means up to its end */
 	size_t page_size;             /* 0: the backing's own (HUGETLB: the system's default huge page) */
 	size_t extra;                 /* the caller's bytes behind each descriptor, zeroed */

@@ -280,6 +280,17 @@ static int init_part(struct mc_arena_part *p, unsigned int node, uint64_t first,
 	return 0;
 }
 
+/* Nodes without CPUs that this process may use share those of others. */
+static unsigned int set_of(const struct mc_arena *a, unsigned int part)
+{
+	const struct mc_cpumask *m = a->part[part].cpus;
+	unsigned int k = 0;
+
+	while (k < part && !(m && a->part[k].cpus && mc_cpumask_equal(m, a->part[k].cpus)))
+		k++;
+	return k;
+}
+
 /* Equal parts in whole chunks; a small arena leaves the last nodes without one. */
 static int cut_parts(struct mc_arena *a, struct mc_error *error)
 {
@@ -306,6 +317,7 @@ static int cut_parts(struct mc_arena *a, struct mc_error *error)
 		a->nr_parts = ++made;
 		if (a->part[made - 1].node != MC_ANY_NODE)
 			a->part[made - 1].cpus = cpus_of(a, node);
+		a->part[made - 1].set = set_of(a, made - 1);
 		at = end;
 	}
 	return 0;
@@ -478,6 +490,8 @@ int mc_arena_create(const struct mc_arena_attr *attr, struct mc_arena **arena,
 
 		workers += attr->threads ? attr->threads : m ? mc_cpumask_weight(m) : 1;
 	}
+	if (!attr->threads && a->affinity && workers > mc_cpumask_weight(a->affinity))
+		workers = mc_cpumask_weight(a->affinity); /* nodes share CPUs */
 	/* What may be under way at once, twice over for page tables and what the kernel charges
 	 * ahead. */
 	a->margin = (int64_t)(workers + 1) * (int64_t)((a->charge ? a->chunk << a->shift : 0) * 2) +

@@ -46,6 +46,8 @@ struct mc_arena_part {
 	char why[200];        /* of the stop */
 	unsigned int threads; /* workers that served it; lock */
 	unsigned int planned; /* workers it was given at first */
+	unsigned int set;  /* the first part whose workers run on the same CPUs */
+	unsigned int busy; /* of a set, in its first part: workers it has; gate_lock */
 	unsigned int slow_in_row;
 	bool gave_up_thp, orphan_taken;
 	uint64_t ready, bad, resident, helped, slow_chunks; /* pages; lock */
@@ -107,7 +109,7 @@ struct mc_arena {
 	pthread_mutex_t wait_lock, progress_lock;
 	pthread_cond_t wait_cond; /* something was published or a worker ended, CLOCK_MONOTONIC;
 				     with wait_lock */
-	pthread_mutex_t gate_lock;
+	pthread_mutex_t gate_lock; /* and who works on which CPUs */
 	pthread_cond_t gate_cond;
 	bool gate_open;
 	_Atomic(uint64_t) progress_ns;

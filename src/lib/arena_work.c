@@ -3,9 +3,11 @@
  * arena_work.c - the workers of an arena, waiting for them, stopping them.
  *
  * All threads are made before the first page is faulted in: their stacks need the address space's
- * write lock, for which they would queue behind those that populate. A part that got no worker (a
- * CPU quota below the number of nodes, threads that could not be made) is an orphan: whoever is
- * done with its own part takes it over.
+ * write lock, for which they would queue behind those that populate. Never more of them at once on
+ * some CPUs than there are, unless the caller gave their number: nodes without CPUs that this
+ * process may use share the nearest's. A part that got no worker (those taken, a CPU quota below
+ * the number of nodes, threads that could not be made) is an orphan: whoever is done with its own
+ * part takes it over when its CPUs have room.
  */
 #include <errno.h>
 #include <limits.h>
@@ -24,6 +26,38 @@ static void bind_to(const struct mc_arena *a, const struct mc_arena_part *p)
 
 	if (m) /* fails when the CPUs went offline: then it runs where it is */
 		mc_os_setaffinity(0, (m->nbits + 63) / 64 * 8, (const unsigned long *)m->word);
+}
+
+/* CPUs for the workers of a part. Unknown (no affinity could be read): one, for all parts. */
+static unsigned int room(const struct mc_arena *a, const struct mc_arena_part *p)
+{
+	const struct mc_cpumask *m = p->cpus ? p->cpus : a->affinity;
+	unsigned int n = m ? mc_cpumask_weight(m) : 1;
+
+	return n ? n : 1;
+}
+
+/* An orphan for a worker that is done with `done`, of the same CPUs if there is one; NULL: none.
+ * One whose CPUs are taken is left out: who leaves those asks here last, and gets it. */
+static struct mc_arena_part *next_orphan(struct mc_arena *a, const struct mc_arena_part *done)
+{
+	struct mc_arena_part *found = NULL;
+
+	pthread_mutex_lock(&a->gate_lock);
+	a->part[done->set].busy--;
+	for (unsigned int k = 0; k < a->nr_parts; k++) {
+		struct mc_arena_part *p = &a->part[k];
+
+		if (!p->planned && !p->orphan_taken && a->part[p->set].busy < room(a, p) &&
+		    (!found || (p->set == done->set && found->set != done->set)))
+			found = p;
+	}
+	if (found) {
+		found->orphan_taken = true;
+		a->part[found->set].busy++;
+	}
+	pthread_mutex_unlock(&a->gate_lock);
+	return found;
 }
 
 static void work_on(struct mc_arena *a, struct mc_arena_part *p)
@@ -57,18 +91,7 @@ static void *worker_main(void *arg)
 	while (!a->gate_open)
 		pthread_cond_wait(&a->gate_cond, &a->gate_lock);
 	pthread_mutex_unlock(&a->gate_lock);
-	bind_to(a, w->part);
-	work_on(a, w->part);
-	for (unsigned int k = 0; k < a->nr_parts; k++) {
-		struct mc_arena_part *p = &a->part[k];
-		bool mine;
-
-		pthread_mutex_lock(&p->lock);
-		mine = !p->planned && !p->orphan_taken;
-		p->orphan_taken |= mine;
-		pthread_mutex_unlock(&p->lock);
-		if (!mine)
-			continue;
+	for (struct mc_arena_part *p = w->part; p; p = next_orphan(a, p)) {
 		bind_to(a, p);
 		work_on(a, p);
 	}
@@ -87,29 +110,31 @@ static void *worker_main(void *arg)
 	return NULL;
 }
 
-/* How many workers each part wants; the quota of CPU time is dealt out one by one. Returns the sum.
- */
+/* How many workers each part gets; CPUs and the quota of CPU time are dealt out one by one. Returns
+ * the sum. */
 static unsigned int plan(struct mc_arena *a)
 {
-	unsigned int quota = a->limits && !a->attr.threads ? mc_limits_cpus(a->limits) : UINT_MAX,
-		     total = 0;
+	const unsigned int given = a->attr.threads;
+	unsigned int quota = a->limits && !given ? mc_limits_cpus(a->limits) : UINT_MAX, total = 0;
 	bool more = true;
 
 	if (a->attr.flags & MC_ARENA_NO_WORKERS)
 		return 0;
+	if (a->affinity && !given && quota > mc_cpumask_weight(a->affinity))
+		quota = mc_cpumask_weight(a->affinity);
 	for (unsigned int round = 0; more && total < quota; round++) {
 		more = false;
 		for (unsigned int k = 0; k < a->nr_parts && total < quota; k++) {
 			struct mc_arena_part *p = &a->part[k];
-			const struct mc_cpumask *m = p->cpus ? p->cpus : a->affinity;
-			unsigned int want = a->attr.threads ? a->attr.threads
-					    : m             ? mc_cpumask_weight(m)
-							    : 1;
+			unsigned int *busy = &a->part[p->set].busy;
 			uint64_t chunks = (p->end - p->first + a->chunk - 1) / a->chunk;
 
-			if (round >= (want ? want : 1) || round >= chunks)
+			if (given ? round >= given : *busy >= room(a, p))
+				continue;
+			if (round >= chunks)
 				continue;
 			p->planned++;
+			++*busy;
 			total++;
 			more = true;
 		}
@@ -153,6 +178,7 @@ int arena_start_workers(struct mc_arena *a)
 			}
 			atomic_fetch_sub(&a->live, 1);
 			left -= p->planned - round - 1;
+			a->part[p->set].busy -= p->planned - round;
 			p->planned = round;
 		}
 	pthread_sigmask(SIG_SETMASK, &old, NULL);

@@ -42,6 +42,12 @@ class Arena(mctest.TestCase):
                 r = self.ok(self.run_on(nodes, unit("test_arena_nodes")))
                 self.assertIn(f"{nodes} nodes", r.err)
 
+    def test_fewer_cpus_than_nodes(self):
+        for cpus in ("0", "1,6", "3-5"):
+            with self.subTest(cpus=cpus):
+                self.ok(manycore("run", "--nodes", "4", "--smp", "8", "--mem", "64G", "--", "taskset", "-c", cpus,
+                                 unit("test_arena_nodes"), limit=240))
+
     def test_all_of_it(self):
         self.ok(self.run_on(8, unit("test_arena")))
 

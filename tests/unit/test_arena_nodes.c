@@ -26,6 +26,12 @@ enum { CPU_BYTES = 8192 / 8 };
 static struct mc_topology *topo;
 static unsigned int nr_nodes; /* that this process may use and that have memory */
 static unsigned int *node_of; /* their numbers */
+static unsigned char allowed[CPU_BYTES]; /* CPUs that this process may use */
+
+static bool may_use(unsigned int cpu)
+{
+	return cpu < CPU_BYTES * 8 && allowed[cpu / 8] >> cpu % 8 & 1;
+}
 
 static bool usable(unsigned int n)
 {
@@ -45,6 +51,8 @@ static int find_nodes(void **state)
 		fprintf(stderr, "%s\n", e.text);
 		return -1;
 	}
+	if (syscall(SYS_sched_getaffinity, 0, sizeof(allowed), allowed) <= 0)
+		return -1;
 	node_of = calloc(mc_topology_nr_node_ids(topo) + 1, sizeof(*node_of));
 	for (unsigned int n = 0; n < mc_topology_nr_node_ids(topo); n++)
 		if (usable(n))
@@ -238,7 +246,7 @@ struct watch {
 	atomic_int outside, seen;
 };
 
-/* Each worker may run on its node's CPUs, and nowhere else. */
+/* Each worker may run on its node's CPUs, and nowhere else, when there are any for this process. */
 static int watch_affinity(void *arg, struct mc_arena *a, size_t first, size_t nr, unsigned int node)
 {
 	struct watch *w = arg;
@@ -251,7 +259,7 @@ static int watch_affinity(void *arg, struct mc_arena *a, size_t first, size_t nr
 	    syscall(SYS_sched_getaffinity, 0, sizeof(mask), mask) <= 0 || !nd)
 		return 0;
 	for (unsigned int c = 0; nd->cpus && c < nd->cpus->nbits; c++)
-		some |= mc_cpumask_test(nd->cpus, c);
+		some |= may_use(c) && mc_cpumask_test(nd->cpus, c);
 	for (unsigned int c = 0; some && c < CPU_BYTES * 8; c++)
 		if (mask[c / 8] >> c % 8 & 1)
 			w->outside += c >= nd->cpus->nbits || !mc_cpumask_test(nd->cpus, c);
@@ -276,6 +284,99 @@ static void workers_on_their_node(void **state)
 		assert_true(mc_pageinit_max_threads(nd ? nd->cpus : NULL) >= 1);
 		assert_true(!nd || mc_pageinit_max_threads(nd->cpus) <= (most ? most : 1));
 	}
+}
+
+enum { MAX_WORKERS = 256 };
+
+struct crowd {
+	pid_t creator;
+	atomic_int worker[MAX_WORKERS]; /* thread ids, the creator's left out */
+	atomic_int outside;             /* chunks by one that may run where the creator may not */
+	unsigned char mask[CPU_BYTES];
+};
+
+static int count_workers(void *arg, struct mc_arena *a, size_t first, size_t nr, unsigned int node)
+{
+	struct crowd *c = arg;
+	unsigned char mask[CPU_BYTES] = {0};
+	int tid = (int)syscall(SYS_gettid);
+
+	(void)a, (void)first, (void)nr, (void)node;
+	if (tid == c->creator)
+		return 0;
+	for (unsigned int k = 0; k < MAX_WORKERS; k++) {
+		int none = 0;
+
+		if (atomic_compare_exchange_strong(&c->worker[k], &none, tid) || none == tid)
+			break;
+	}
+	if (syscall(SYS_sched_getaffinity, 0, sizeof(mask), mask) > 0)
+		for (unsigned int i = 0; i < CPU_BYTES; i++)
+			c->outside += (mask[i] & ~c->mask[i]) != 0;
+	return 0;
+}
+
+/* On the CPUs in `mask` and no others: every part comes up, by no more workers than those. */
+static void few_cpus(const struct mc_topology *t, const unsigned char *mask, unsigned int cpus)
+{
+	struct crowd c = {.creator = (pid_t)syscall(SYS_gettid)};
+	unsigned int parts = mc_cpumask_weight(&mc_topology_nodes_has_memory(t)->m), n = 0;
+	struct mc_arena *a;
+
+	memcpy(c.mask, mask, CPU_BYTES);
+	a = make((struct mc_arena_attr){.size = parts * PART,
+					.chunk = 1 << 20,
+					.topology = t,
+					.init = count_workers,
+					.arg = &c});
+	for (unsigned int k = 0; k < mc_arena_nr_parts(a); k++) {
+		struct mc_arena_report r;
+
+		assert_int_equal(mc_arena_part_report(a, k, &r), 0);
+		assert_int_equal(r.ready, r.size);
+	}
+	while (n < MAX_WORKERS && c.worker[n])
+		n++;
+	assert_in_range(n, 1, cpus);
+	assert_int_equal(c.outside, 0);
+	mc_arena_destroy(a);
+}
+
+/* Nodes without a CPU that this process may use share those of others. */
+static void fewer_cpus_than_nodes(void **state)
+{
+	struct mc_machine *m = mc_machine_new();
+	struct mc_topology *fake = NULL;
+	struct mc_error e;
+	unsigned int all = 0;
+
+	(void)state;
+	assert_int_equal(mc_machine_option(m, "numa", "fake=8", &e), 0);
+	if (mc_machine_build(m, &fake, &e) < 0)
+		fail_msg("%s", e.text);
+	mc_machine_free(m);
+	for (unsigned int c = 0; c < CPU_BYTES * 8; c++)
+		all += may_use(c);
+	/* The first 1, 2, 3 of them, and as many far from each other. */
+	for (unsigned int n = 1; n <= 3 && n <= all; n++)
+		for (unsigned int apart = 0; apart < 2; apart++) {
+			unsigned char mask[CPU_BYTES] = {0};
+			unsigned int seen = 0, taken = 0;
+
+			for (unsigned int c = 0; c < CPU_BYTES * 8 && taken < n; c++) {
+				if (!may_use(c))
+					continue;
+				if (seen++ < (apart ? taken * (all / n) : taken))
+					continue;
+				mask[c / 8] |= (unsigned char)(1u << c % 8);
+				taken++;
+			}
+			assert_int_equal(syscall(SYS_sched_setaffinity, 0, sizeof(mask), mask), 0);
+			few_cpus(topo, mask, n);
+			few_cpus(fake, mask, n);
+		}
+	assert_int_equal(syscall(SYS_sched_setaffinity, 0, CPU_BYTES, allowed), 0);
+	mc_topology_put(fake);
 }
 
 /* The library's own emulation: nodes that only the topology knows. */
@@ -334,6 +435,7 @@ int main(void)
 		cmocka_unit_test(split),          cmocka_unit_test(by_policy),
 		cmocka_unit_test(alloc_by_node),  cmocka_unit_test(workers_on_their_node),
 		cmocka_unit_test(emulated_nodes), cmocka_unit_test(bad_nodes),
+		cmocka_unit_test(fewer_cpus_than_nodes),
 	};
 
 	return cmocka_run_group_tests(tests, find_nodes, NULL);
