@@ -22,6 +22,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <manycore/manycore.h>
 #include "emu/render/render.h"
@@ -247,6 +248,9 @@ ssize_t emu_proc_read(char *text, size_t size, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 const char *emu_proc_stat(const char *text);
 long emu_proc_field(pid_t tid, const char *field);
+/* What a link of /proc (or a descriptor, path "" and AT_EMPTY_PATH) leads to, as far as is known
+ * without asking the file system: one that a program of the tree serves may never answer. */
+bool emu_proc_leads(int at, const char *path, unsigned int mask, struct statx *to);
 /* The process of a thread and the parent of that, by one look; -1: there is none. */
 long emu_proc_family(pid_t tid, long *ppid);
 

@@ -35,6 +35,13 @@ ssize_t emu_proc_read(char *text, size_t size, const char *format, ...)
 	return n;
 }
 
+bool emu_proc_leads(int at, const char *path, unsigned int mask, struct statx *to)
+{
+	int flags = AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT | (*path ? 0 : AT_EMPTY_PATH);
+
+	return statx(at, path, flags, mask, to) == 0;
+}
+
 const char *emu_proc_stat(const char *text)
 {
 	const char *p = strrchr(text, ')');

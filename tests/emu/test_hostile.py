@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """What a hostile or careless user does: paths, flags and pointers at which the host fails must fail alike inside; closed
 standard streams, few descriptors and a signal at the start leave no hang and nothing behind."""
-import ctypes, difflib, os, signal, subprocess, sys, time
+import ctypes, difflib, os, signal, subprocess, sys, tempfile, time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "support"))
 import mctest
@@ -120,6 +120,23 @@ if not pid:
 print(os.waitpid(pid, 0)[1])
 for pid in pids: os.kill(pid, 9)
 print({os.waitpid(pid, 0)[1] for pid in pids})
+"""
+
+# A FIFO where shared memory lies is open while a policy changes: has anybody else opened it?
+FIFO = r"""
+import ctypes, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+path = f"/dev/shm/manycore-test-{os.getpid()}"
+os.mkfifo(path)
+try:
+    fd = os.open(path, os.O_RDWR)
+    watch = libc.inotify_init1(os.O_NONBLOCK)
+    if libc.inotify_add_watch(watch, path.encode(), 0x20) < 0: sys.exit(3)
+    print(libc.syscall(238 if os.uname().machine == "x86_64" else 237, 1, ctypes.byref(ctypes.c_ulong(1)), 64))
+    try: print(os.read(watch, 4096))
+    except BlockingIOError: print("not opened")
+finally:
+    os.unlink(path)
 """
 
 
@@ -288,6 +305,25 @@ for p in held: os.kill(p, 9)
             mctest.skip("uffd-poison", "no userfaultfd")
         r = self.ok(self.go("/usr/bin/python3", "-c", BLOCKED, str(min(os.cpu_count(), 16) + 3), limit=60))
         self.assertEqual(r.out, "0\n{9}\n", r)
+
+    def test_silent_file_system(self):
+        """A program's FUSE server that answers the program only: its calls are answered all the same."""
+        if self.uid or not ROOT:
+            return # /dev/fuse
+        script = os.path.join(HERE, "inside", "silent_fuse.py")
+        for case, host in ("policy", "0 True\n"), ("cut", "0 -1 95\n"), ("watch", "-1 22\n"), ("root", None):
+            with self.subTest(case=case):
+                at = tempfile.mkdtemp(prefix="manycore-test-", dir="/dev/shm")
+                self.addCleanup(os.rmdir, at)
+                r = self.go("/usr/bin/python3", script, at, case, machine=("--smp", "8", "--nodes", "4"), limit=60)
+                if r.status == 3:
+                    mctest.skip("fuse", "can't be mounted")
+                self.ok(r)
+                self.assertIn(r.out, [host] if host else ["None\n", "ENOENT\n"], r)
+
+    def test_fifo_is_not_opened(self):
+        r = self.ok(self.go("/usr/bin/python3", "-c", FIFO, machine=("--smp", "8", "--nodes", "4")))
+        self.assertEqual(r.out, "0\nnot opened\n", r)
 
     def test_few_descriptors(self):
         """It works or says that it can't; it never hangs, and the command gets the caller's limit."""

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -64,12 +65,23 @@ static int take_descriptor(struct emu_call *call, int theirs)
 int64_t emu_inotify_add_watch(struct emu_call *call)
 {
 	uint32_t mask = (uint32_t)call->arg[2];
-	char path[EMU_PATH_MAX], link[64];
+	static const char inotify[] = "anon_inode:inotify";
+	char path[EMU_PATH_MAX], link[64], what[32];
 	int64_t at = open_in_tree(call, call->arg[1], !(mask & IN_DONT_FOLLOW), path);
 	int own, rc;
+	ssize_t n;
 
 	if (at < 0)
 		return at;
+	/* The host has the error. What is not inotify's must not be ours for a moment: closing it may
+	 * wait for whoever serves it. */
+	snprintf(link, sizeof(link), "/proc/%d/fd/%d", call->task->process->tgid,
+		 (int)call->arg[0]);
+	n = readlink(link, what, sizeof(what));
+	if (n != sizeof(inotify) - 1 || memcmp(what, inotify, sizeof(inotify) - 1)) {
+		close((int)at);
+		return EMU_CONTINUE;
+	}
 	own = take_descriptor(call, (int)call->arg[0]);
 	rc = own < 0 ? own : 0;
 	if (!rc && !emu_call_valid(call))

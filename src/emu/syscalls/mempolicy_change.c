@@ -5,7 +5,10 @@
  * and found out by mp_settle() else.
  */
 #include <stdio.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include "emu/syscalls/mempolicy.h"
 #include "emu/syscalls/mempolicy_calls.h"
 
@@ -144,15 +147,15 @@ static void forget_file(struct emu_call *call, uint64_t start, uint64_t end)
 {
 	struct mp_state *state = mp_state(call->emu);
 	char path[64];
-	struct stat st;
+	struct statx st;
 
 	if (!state)
 		return;
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", call->task->process->tgid,
 		 (int)call->arg[0]);
-	if (!stat(path, &st) && S_ISREG(st.st_mode))
-		forget_object(state, st.st_dev, st.st_ino, (start + state->page - 1) / state->page,
-			      end / state->page);
+	if (emu_proc_leads(AT_FDCWD, path, STATX_TYPE | STATX_INO, &st) && S_ISREG(st.stx_mode))
+		forget_object(state, makedev(st.stx_dev_major, st.stx_dev_minor), st.stx_ino,
+			      (start + state->page - 1) / state->page, end / state->page);
 }
 
 int64_t emu_fallocate(struct emu_call *call)

@@ -67,8 +67,8 @@ static bool has_other_root(struct emu_call *call)
 	char path[64];
 
 	snprintf(path, sizeof(path), "/proc/%d/root", call->caller);
-	return statx(AT_FDCWD, "/", 0, STATX_INO | STATX_MNT_ID, &ours) < 0 ||
-	       statx(AT_FDCWD, path, 0, STATX_INO | STATX_MNT_ID, &theirs) < 0 ||
+	return !emu_proc_leads(AT_FDCWD, "/", STATX_INO | STATX_MNT_ID, &ours) ||
+	       !emu_proc_leads(AT_FDCWD, path, STATX_INO | STATX_MNT_ID, &theirs) ||
 	       ours.stx_ino != theirs.stx_ino || ours.stx_dev_major != theirs.stx_dev_major ||
 	       ours.stx_dev_minor != theirs.stx_dev_minor ||
 	       ours.stx_mnt_id != theirs.stx_mnt_id;
