@@ -73,8 +73,8 @@ int64_t emu_inotify_add_watch(struct emu_call *call)
 
 	if (at < 0)
 		return at;
-	/* The host has the error. What is not inotify's must not be ours for a moment: closing it may
-	 * wait for whoever serves it. */
+	/* Else the host has the error. What is not inotify's must not be ours for a moment: closing
+	 * it may wait for whoever serves it. */
 	snprintf(link, sizeof(link), "/proc/%d/fd/%d", call->task->process->tgid,
 		 (int)call->arg[0]);
 	n = readlink(link, what, sizeof(what));
