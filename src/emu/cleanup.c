@@ -37,8 +37,11 @@ static struct pair *read_pairs(size_t *nr)
 	struct pair *pairs = NULL;
 	size_t n = 0, room = 0;
 	struct dirent *e;
-	DIR *dir = opendir("/proc");
+	DIR *dir;
 
+	do
+		dir = opendir("/proc");
+	while (emu_proc_again(dir));
 	while (dir && (e = readdir(dir))) {
 		if (e->d_name[0] < '1' || e->d_name[0] > '9')
 			continue;

@@ -248,6 +248,11 @@ ssize_t emu_proc_read(char *text, size_t size, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 const char *emu_proc_stat(const char *text);
 long emu_proc_field(pid_t tid, const char *field);
+/* After an attempt to get a descriptor, to be made again when true: there was none left (EMFILE,
+ * ENFILE), which passes, and an answer for want of one would be wrong. Gives in after 10 s in which
+ * nobody got any, and before emu_proc_wait(), when nobody has any to give back; errno is kept. */
+bool emu_proc_again(bool got);
+void emu_proc_wait(void);
 /* What a link of /proc (or a descriptor, path "" and AT_EMPTY_PATH) leads to, as far as is known
  * without asking the file system: one that a program of the tree serves may never answer. */
 bool emu_proc_leads(int at, const char *path, unsigned int mask, struct statx *to);

@@ -83,7 +83,9 @@ static void show_weight(struct emu *emu, unsigned int node)
 	snprintf(path, sizeof(path), "/sys/kernel/mm/mempolicy/weighted_interleave/node%u", node);
 	snprintf(tmp, sizeof(tmp), "%s.new", path + 1);
 	if (!mc_render_read(emu->render, path, &text)) {
-		fd = openat(emu->tree, tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+		do
+			fd = openat(emu->tree, tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+		while (emu_proc_again(fd >= 0));
 		if (fd >= 0) {
 			(void)!write(fd, text.data, text.len);
 			close(fd);

@@ -222,6 +222,9 @@ bool emu_path_mounted(struct emu *emu, const char *path);
 int emu_tree_prepare(struct emu *emu, struct mc_error *error);  /* before the command runs */
 /* Makes what is needed to reach `path` (absolute, clean, owned). 0 or -errno as of walking it. */
 int emu_tree_ensure(struct emu *emu, const char *path);
+/* Is a file that the machine has missing for want of something? Then the host would say that there
+ * is none, and must not be asked. */
+bool emu_tree_unmade(int rc);
 /* Does the file's content move by itself? Then its opens are answered with emu_file_open(). */
 bool emu_tree_moves(const char *path);
 int emu_tree_lstat(struct emu *emu, const char *path, struct stat *st); /* 0 or -errno */

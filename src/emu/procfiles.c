@@ -27,9 +27,13 @@ struct emu_file {
 static int reopen(int fd, int flags)
 {
 	char link[32];
+	int own;
 
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	return open(link, (flags & O_ACCMODE) | O_CLOEXEC);
+	do
+		own = open(link, (flags & O_ACCMODE) | O_CLOEXEC);
+	while (emu_proc_again(own >= 0));
+	return own;
 }
 
 static int put_text(int fd, const struct mc_text *text)
@@ -49,9 +53,11 @@ static int put_text(int fd, const struct mc_text *text)
 /* A memfd with the text; the caller's descriptor of it in *fd, ours returned. */
 static int make_file(const char *name, const struct mc_text *text, int *fd)
 {
-	int own = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	int rc;
+	int own, rc;
 
+	do
+		own = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	while (emu_proc_again(own >= 0));
 	if (own < 0)
 		return -errno;
 	rc = put_text(own, text);
@@ -138,8 +144,11 @@ static int read_host(const char *path, struct mc_text *text)
 {
 	char part[8192];
 	ssize_t n;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int fd;
 
+	do
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+	while (emu_proc_again(fd >= 0));
 	if (fd < 0)
 		return -errno;
 	while ((n = read(fd, part, sizeof(part))) > 0)
@@ -157,7 +166,9 @@ static int balancing(struct emu *emu, int flags, int *fd)
 	if (own < 0) {
 		bool numa = mc_topology_nr_node_ids(emu_topology(emu)) > 1;
 
-		own = memfd_create("numa_balancing", MFD_CLOEXEC);
+		do
+			own = memfd_create("numa_balancing", MFD_CLOEXEC);
+		while (emu_proc_again(own >= 0));
 		if (own >= 0)
 			(void)!write(own, numa ? "1\n" : "0\n", 2);
 	}
@@ -234,7 +245,9 @@ static bool is_hiding(pid_t caller)
 	FILE *f;
 
 	snprintf(path, sizeof(path), "/proc/%d/mounts", caller);
-	f = fopen(path, "re");
+	do
+		f = fopen(path, "re");
+	while (emu_proc_again(f));
 	while (f && !hides && getline(&line, &size, f) > 0)
 		hides = strstr(line, " /proc proc ") && strstr(line, "hidepid=");
 	free(line);
@@ -287,7 +300,7 @@ int emu_proc_open(struct emu_call *call, const char *path, int flags, int *fd)
 	enum sight sight;
 	const char *name;
 	pid_t tid;
-	int own;
+	int own, rc;
 
 	if (!strcmp(path, "/proc/sys/kernel/numa_balancing") && (flags & O_ACCMODE) != O_RDONLY &&
 	    !emu_is_owner(call))
@@ -303,9 +316,11 @@ int emu_proc_open(struct emu_call *call, const char *path, int flags, int *fd)
 	sight = task && task->process == home ? WHOLE : sight_of(call, tid, name);
 	if (sight == NOTHING)
 		return 1; /* as the host has it: refused, or not there */
-	if (render_task(call->emu, task, tid, path, name, &text) < 0) {
+	rc = render_task(call->emu, task, tid, path, name, &text);
+	if (rc < 0) {
 		mc_text_free(&text);
-		return 1;
+		/* What the host would show instead is of another machine. */
+		return rc == -EMFILE || rc == -ENFILE || rc == -ENOMEM ? rc : 1;
 	}
 	if (sight == NO_ADDRESSES && !strcmp(name, "stat"))
 		hide_addresses(&text);

@@ -7,11 +7,43 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 #include "emu/internal.h"
+
+static _Atomic(bool) waiting;
+
+void emu_proc_wait(void)
+{
+	atomic_store(&waiting, true);
+}
+
+bool emu_proc_again(bool got)
+{
+	static _Atomic(long) since; /* when somebody first got none, in ms; 0: there are some */
+	const struct timespec nap = {.tv_nsec = 1000000};
+	struct timespec now;
+	long ms, first;
+
+	if (got || (errno != EMFILE && errno != ENFILE) || !atomic_load(&waiting)) {
+		if (got && atomic_load_explicit(&since, memory_order_relaxed))
+			atomic_store(&since, 0);
+		return false;
+	}
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	ms = now.tv_sec * 1000 + now.tv_nsec / 1000000 + 1;
+	first = atomic_load(&since);
+	if (!first)
+		atomic_store(&since, ms);
+	else if (ms - first > 10000)
+		return false;
+	nanosleep(&nap, NULL);
+	return true;
+}
 
 ssize_t emu_proc_read(char *text, size_t size, const char *format, ...)
 {
@@ -23,7 +55,9 @@ ssize_t emu_proc_read(char *text, size_t size, const char *format, ...)
 	va_start(ap, format);
 	vsnprintf(path, sizeof(path), format, ap);
 	va_end(ap);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
+	do
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+	while (emu_proc_again(fd >= 0));
 	if (fd < 0)
 		return -errno;
 	n = read(fd, text, size - 1);

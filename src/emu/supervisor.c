@@ -297,6 +297,33 @@ static void *refresher(void *arg)
 	return NULL;
 }
 
+enum { ALWAYS = 16, ANSWERING = 4 }; /* descriptors */
+
+/* What is held for the tree leaves those that we always have, and what each receiver opens while it
+ * answers: under a small limit nothing may be left to hold, and without it all is only slower. */
+static void share_descriptors(struct emu *emu, unsigned int limit)
+{
+	unsigned int receivers = emu->nr_real < 2 ? 2 : emu->nr_real > 16 ? 16 : emu->nr_real,
+		     keep = ALWAYS + ANSWERING * (receivers + 1);
+
+	limit = limit > keep ? limit - keep : 0;
+	emu->max_watched = limit / 2;
+	emu->max_answers = limit / 4;
+	emu->max_files = limit / 8 < 256 ? limit / 8 : 256;
+}
+
+/* Can one receiver at least answer? */
+static bool can_answer(void)
+{
+	int fd[ANSWERING + 1], nr = 0;
+
+	while (nr <= ANSWERING && (fd[nr] = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0)
+		nr++;
+	for (int i = 0; i < nr; i++)
+		close(fd[i]);
+	return nr > ANSWERING;
+}
+
 void emu_supervisor(struct emu *emu, const struct emu_start *start, int sock)
 {
 	struct mc_error error = {.text = ""};
@@ -316,9 +343,7 @@ void emu_supervisor(struct emu *emu, const struct emu_start *start, int sock)
 	emu_kill_reserve();
 	if (getrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_cur > 1 << 20)
 		files.rlim_cur = 1024;
-	emu->max_watched = (unsigned int)files.rlim_cur / 2;
-	emu->max_answers = emu->max_watched / 2;
-	emu->max_files = emu->max_watched / 4 < 256 ? emu->max_watched / 4 : 256;
+	share_descriptors(emu, (unsigned int)files.rlim_cur);
 	emu_folder_sweep(emu->tree_path);
 	start_view(emu, start, &child);
 	/* The command is in the job's session already. The kernel must not take us for a shell of
@@ -332,9 +357,10 @@ void emu_supervisor(struct emu *emu, const struct emu_start *start, int sock)
 	sigaddset(&chld, SIGCHLD);
 	sigs = signalfd(-1, &chld, SFD_CLOEXEC | SFD_NONBLOCK);
 	/* Without these the end of the command would never be seen. */
-	if (emu->epoll < 0 || sigs < 0)
+	if (emu->epoll < 0 || sigs < 0 || !can_answer())
 		give_up(emu, "starting the command: %s; raise the limit of open files (ulimit -n)",
 			strerror(errno));
+	emu_proc_wait();
 	watch(emu, sigs, KEY_SIGNAL);
 	watch(emu, sock, KEY_WAITER);
 	fd = (int)syscall(SYS_pidfd_open, start->guard, 0);

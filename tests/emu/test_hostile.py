@@ -139,6 +139,41 @@ finally:
     os.unlink(path)
 """
 
+# Many processes at once: each pins itself, looks at itself and the machine, and so does a child of it that says nothing.
+CROWD = r"""
+import os, sys
+start, told, end = [os.pipe() for i in range(3)]
+def one(i):
+    want = {i, i + 100, 199}
+    for k in range(3):
+        os.sched_setaffinity(0, want)
+        status = dict(line.split(":\t", 1) for line in open("/proc/self/status").read().split("\n") if ":\t" in line)
+        cpus = {int(x) for x in status["Cpus_allowed_list"].split(",")}
+        possible = open("/sys/devices/system/cpu/possible").read()
+        package = open(f"/sys/devices/system/cpu/cpu{(5 * i + k) % 200}/topology/physical_package_id").read()
+        stat = open("/proc/stat").read()
+        r, w = os.pipe()
+        if not os.fork():
+            os.write(w, b"y" if os.sched_getaffinity(0) == want else b"n")
+            os._exit(0)
+        child = os.read(r, 1)
+        os.close(r); os.close(w); os.wait()
+        if (os.sched_getaffinity(0), cpus, possible, stat.count("cpu"), child) != (want, want, "0-199\n", 201, b"y"):
+            return f"{i}: {os.sched_getaffinity(0)} {cpus} {possible!r} {stat.count('cpu')} {child}"
+for i in range(50):
+    if not os.fork():
+        os.read(start[0], 1)
+        try: text = one(i) or "right"
+        except Exception as e: text = f"{i}: {e!r}"
+        os.write(told[1], text.encode().ljust(300))
+        os.read(end[0], 1)
+        os._exit(0)
+os.write(start[1], b"x" * 50)
+got = [os.read(told[0], 300).decode().rstrip() for i in range(50)]
+os.write(end[1], b"x" * 50)
+print(sorted(set(got)))
+"""
+
 
 class Common:
     def setUp(self):
@@ -216,6 +251,13 @@ print(got.count(b"y"), "Cpus_allowed_list:\t0-199" in open("/proc/self/status").
 os.write(end[1], b"x" * 150)
 """, front=("prlimit", "--nofile=64:64"), machine=("--smp", "200")))
         self.assertEqual(r.out, "150 True 200\n", r)
+
+    def test_no_wrong_answer_for_want_of_descriptors(self):
+        for n in 20, 40, 64:
+            with self.subTest(limit=n):
+                r = self.ok(self.go("/usr/bin/python3", "-c", CROWD, machine=("--smp", "200", "--nodes", "2"),
+                                    front=("prlimit", f"--nofile={n}:{n}")))
+                self.assertEqual(r.out, "['right']\n", r)
 
     def test_tgid_used_again(self):
         """The end of a process without a descriptor is noticed: one of its number later is a new one."""

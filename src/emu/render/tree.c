@@ -137,6 +137,8 @@ static int put_file(struct tree *tree, const struct rn_at *at, const struct rn_e
 	ret = mode & 0444 ? rn_make(at, entry, &tree->text) : 0;
 	if (tree->text.failed)
 		return fail(tree, at, ENOMEM, "make");
+	if (ret == -EMFILE || ret == -ENFILE)
+		return fail(tree, at, -ret, "read");
 	if (ret < 0)
 		tree->text.len = 0; /* a file that can't be read: there, and empty */
 	if (tree->nr * 2 >= tree->size && grow(tree) < 0)

@@ -28,7 +28,9 @@ static int64_t open_in_tree(struct emu_call *call, uint64_t where, bool follow, 
 	rc = emu_tree_ensure(call->emu, path);
 	if (rc < 0)
 		return rc;
-	fd = openat(call->emu->tree, path + 1, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	do
+		fd = openat(call->emu->tree, path + 1, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	while (emu_proc_again(fd >= 0));
 	return fd < 0 ? -errno : fd;
 }
 
@@ -53,13 +55,17 @@ int64_t emu_chdir(struct emu_call *call)
 /* The caller's descriptor, as one of ours. */
 static int take_descriptor(struct emu_call *call, int theirs)
 {
-	int pidfd = (int)syscall(SYS_pidfd_open, call->task->process->tgid, 0);
-	int fd = pidfd < 0 ? -1 : (int)syscall(SYS_pidfd_getfd, pidfd, theirs, 0);
-	int err = errno;
+	int pidfd, fd, err;
 
-	if (pidfd >= 0)
-		close(pidfd);
-	return fd < 0 ? -err : fd;
+	do {
+		pidfd = (int)syscall(SYS_pidfd_open, call->task->process->tgid, 0);
+		fd = pidfd < 0 ? -1 : (int)syscall(SYS_pidfd_getfd, pidfd, theirs, 0);
+		err = errno;
+		if (pidfd >= 0)
+			close(pidfd);
+		errno = err;
+	} while (emu_proc_again(fd >= 0));
+	return fd < 0 ? -errno : fd;
 }
 
 int64_t emu_inotify_add_watch(struct emu_call *call)

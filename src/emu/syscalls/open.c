@@ -102,7 +102,7 @@ static int64_t open_tree(struct emu_call *call, const char *path, int flags)
 		rc = emu_file_open(emu, path, &fd);
 		return rc < 0 ? rc : emu_answer_fd(call, fd, flags);
 	}
-	if (emu_path_mounted(emu, path) && !(flags & O_TRUNC))
+	if (!emu_tree_unmade(rc) && emu_path_mounted(emu, path) && !(flags & O_TRUNC))
 		return EMU_CONTINUE;
 	if (rc < 0)
 		return rc;
@@ -117,8 +117,10 @@ static int64_t open_tree(struct emu_call *call, const char *path, int flags)
 	if (top < 0)
 		return EMU_CONTINUE;
 	/* An O_PATH descriptor can't be handed over: one that may be read serves as well. */
-	fd = openat(top, path + 1,
-		    (flags & (O_DIRECTORY | O_NOFOLLOW)) | O_RDONLY | O_CLOEXEC);
+	do
+		fd = openat(top, path + 1,
+			    (flags & (O_DIRECTORY | O_NOFOLLOW)) | O_RDONLY | O_CLOEXEC);
+	while (emu_proc_again(fd >= 0));
 	if (fd < 0)
 		return -errno;
 	return emu_answer_fd(call, fd, flags);

@@ -27,7 +27,7 @@ static int64_t find(struct emu_call *call, int dirfd, uint64_t where, bool follo
 	if (rc != EMU_PATH_TREE)
 		return EMU_CONTINUE;
 	rc = emu_tree_ensure(call->emu, path);
-	if (emu_path_mounted(call->emu, path))
+	if (!emu_tree_unmade(rc) && emu_path_mounted(call->emu, path))
 		return EMU_CONTINUE;
 	return rc;
 }

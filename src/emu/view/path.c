@@ -93,11 +93,12 @@ static void name_self(struct emu_call *call, char *path)
 
 /* In the namespace view the host's kernel walks the path itself: the folders on the way in which
  * its links lie must have been filled, not only the one where it ends. */
-static void fill_links(struct emu *emu, const char *path)
+static int fill_links(struct emu *emu, const char *path)
 {
 	char part[EMU_PATH_MAX];
+	int rc = 0;
 
-	for (const char *p = path + 1; (p = strchr(p, '/')); p++) {
+	for (const char *p = path + 1; !rc && (p = strchr(p, '/')); p++) {
 		struct mc_text text = {0};
 
 		memcpy(part, path, (size_t)(p - path));
@@ -105,10 +106,13 @@ static void fill_links(struct emu *emu, const char *path)
 		if (!mc_render_resolve(emu->render, part, &text)) {
 			mc_text_add(&text, "", 1);
 			if (!text.failed && emu_in_roots(text.data))
-				(void)emu_tree_ensure(emu, text.data);
+				rc = emu_tree_ensure(emu, text.data);
+			if (!emu_tree_unmade(rc))
+				rc = 0;
 		}
 		mc_text_free(&text);
 	}
+	return rc;
 }
 
 static int find_sys(struct emu_call *call, bool follow, bool folder, char *path)
@@ -133,7 +137,7 @@ static int find_sys(struct emu_call *call, bool follow, bool folder, char *path)
 		call->linked |= text.len != strlen(path) || memcmp(path, text.data, text.len);
 	if (!rc && emu->lazy && emu->mounted &&
 	    (text.len != strlen(path) || memcmp(path, text.data, text.len)))
-		fill_links(emu, path);
+		rc = fill_links(emu, path);
 	if (!rc && text.len + strlen(name) + 1 < EMU_PATH_MAX) {
 		memcpy(path, text.data, text.len);
 		strcpy(path + text.len, name);

@@ -92,15 +92,26 @@ static int fill(struct emu *emu, const char *path, unsigned int flags)
 
 	if (is_filled(emu, path))
 		return 0;
-	dir = openat(emu->tree, path + 1, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	do
+		dir = openat(emu->tree, path + 1,
+			     O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	while (emu_proc_again(dir >= 0));
 	if (dir < 0)
 		return -errno;
-	rc = mc_render_tree(emu->render, path, dir, flags, &error);
+	do {
+		rc = mc_render_tree(emu->render, path, dir, flags, &error);
+		errno = -rc;
+	} while (emu_proc_again(rc != -EMFILE && rc != -ENFILE));
 	close(dir);
 	if (rc < 0 && rc != -EEXIST)
 		return rc;
 	set_filled(emu, path);
 	return 0;
+}
+
+bool emu_tree_unmade(int rc)
+{
+	return rc == -EMFILE || rc == -ENFILE || rc == -ENOMEM || rc == -ENOSPC || rc == -EDQUOT;
 }
 
 bool emu_tree_moves(const char *path)
@@ -215,9 +226,12 @@ void emu_tree_stale(struct emu *emu)
 			free(d);
 		}
 	for (int i = 0; emu_roots[i]; i++) {
-		int dir = openat(emu->tree, emu_roots[i] + 1,
-				 O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		int dir;
 
+		do
+			dir = openat(emu->tree, emu_roots[i] + 1,
+				     O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		while (emu_proc_again(dir >= 0));
 		if (dir >= 0)
 			emu_folder_empty(dir);
 	}
