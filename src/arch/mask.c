@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* arch/mask.c - which table of arch/mask.h this CPU gets: no constructor, no lock; racing first
  * calls agree. */
+#include <manycore/cpumask.h>
 #include "arch/mask.h"
 
 #if defined(__x86_64__)
@@ -116,16 +117,18 @@ static const struct mc_mask_kernels first = {
 
 const struct mc_mask_kernels *mc_mask_chosen = &first;
 
-unsigned int mc_mask_last_vector(unsigned int nbits)
+unsigned int mc_mask_flags(unsigned int nbits)
 {
 #if defined(__x86_64__)
-	if (nbits > 256 && nbits <= 512) {
+	if (nbits > 256) {
 		const struct mc_mask_kernels *k = mc_mask_kernels();
 
 		if (k == &first)
 			k = choose();
+		if (nbits > 512)
+			return k == &mc_mask_avx512 ? MC_MASK_WIDE_ : 0;
 		if (k != &mc_mask_generic)
-			return (nbits + 63) / 64 * 8 - 32;
+			return ((nbits + 63) / 64 * 8 - 32) << MC_MASK_LAST_SHIFT_;
 	}
 #endif
 	(void)nbits;

@@ -74,9 +74,15 @@ static inline const struct mc_mask_kernels *mc_mask_kernels(void)
 	return __atomic_load_n(&mc_mask_chosen, __ATOMIC_RELAXED);
 }
 
-/* What a mask's flags tell the inline functions (manycore/inline/short.h): for 257 to 512 bits on a
- * CPU with AVX2 the place in bytes of the last vector of four words, else 0. */
-unsigned int mc_mask_last_vector(unsigned int nbits);
+#if defined(__x86_64__)
+/* The AVX-512 table's equal(), for callers that know from a mask's flags that it may be used. */
+bool mc_mask_equal_avx512(const uint64_t *a, const uint64_t *b, size_t n);
+#endif
+
+/* What the flags of a mask with its words behind its head tell of this CPU: for 257 to 512 bits
+ * with AVX2 the place in bytes of the last vector of four words (MC_MASK_LAST_SHIFT_), above that
+ * with AVX-512 MC_MASK_WIDE_, else 0. */
+unsigned int mc_mask_flags(unsigned int nbits);
 
 #pragma GCC visibility pop
 

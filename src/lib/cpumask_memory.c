@@ -40,8 +40,15 @@ size_t mc_cpumask_size(void)
 static void fill_head(struct mc_cpumask *mask, unsigned int nbits, unsigned int flags,
 		      uint64_t *word)
 {
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+	/* One store: mc_head_() reads both by one load, perhaps while they are on their way. */
+	uint64_t head = (uint64_t)flags << 32 | nbits;
+
+	memcpy(mask, &head, sizeof(head));
+#else
 	mask->nbits = nbits;
 	mask->flags = flags;
+#endif
 	mask->tail = nbits ? ~UINT64_C(0) >> (nbits % 64 ? 64 - nbits % 64 : 0) : 0;
 	mask->word = word;
 }
@@ -50,7 +57,7 @@ struct mc_cpumask *mc_cpumask_init(void *memory, unsigned int nbits)
 {
 	struct mc_cpumask *mask = memory;
 
-	fill_head(mask, nbits, mc_mask_last_vector(nbits) << MC_MASK_LAST_SHIFT_, mask->bits);
+	fill_head(mask, nbits, mc_mask_flags(nbits), mask->bits);
 	memset(mask->bits, 0, words(nbits) * sizeof(uint64_t));
 	mask->bits[0] = 0; /* there also when nbits is 0 */
 	return mask;

@@ -382,13 +382,14 @@ static void mixed_sizes(void)
 	}
 }
 
-/* The first wide operation of a process chooses: so this test comes first. */
+/* What is wide, a mask or an operation, chooses the first time: so this test comes first. */
 static void test_choice(void **unused)
 {
-	struct mc_cpumask *m = mc_cpumask_alloc_bits(1000);
+	struct mc_cpumask *m;
 
 	(void)unused;
 	assert_ptr_not_equal(mc_mask_chosen, mc_mask_kernels_usable(0));
+	m = mc_cpumask_alloc_bits(1000);
 	mc_cpumask_setall(m);
 	assert_int_equal(mc_cpumask_weight(m), 1000);
 	assert_ptr_equal(mc_mask_chosen, mc_mask_kernels_usable(0));
@@ -476,6 +477,44 @@ static void kernels_agree(void)
 	memset(a, 0xff, sizeof(a));
 	for (unsigned int n = 1; n <= 80; n++)
 		assert_int_equal(k->weight(a, n), n * 64);
+}
+
+/* Wide masks with other words behind theirs and one word that differs, at each place in turn, with
+ * heads of either kind. */
+static void equal_each_word(void)
+{
+	enum { MOST = 300 };
+	static uint64_t room_a[3 + MOST + 9], room_b[3 + MOST + 9];
+	struct mc_cpumask *a, *b, view;
+
+	for (unsigned int n = 9; n <= MOST; n += n < 150 ? 1 : 7) {
+		for (unsigned int i = 0; i < sizeof(room_a) / sizeof(room_a[0]); i++) {
+			room_a[i] = rnd();
+			room_b[i] = rnd();
+		}
+		a = mc_cpumask_init(room_a, n * 64 - n % 3);
+		b = mc_cpumask_init(room_b, n * 64 - n % 3);
+		for (unsigned int i = 0; i < n; i++)
+			a->bits[i] = b->bits[i] = i < n - 1 ? rnd() : 1;
+		mc_cpumask_wrap(&view, b->bits, b->nbits);
+		assert_true(mc_cpumask_equal(a, b));
+		assert_true(mc_cpumask_equal(&view, a));
+		for (unsigned int i = 0; i < n; i++) {
+			uint64_t bit = UINT64_C(1) << rnd() % 62;
+
+			b->bits[i] ^= bit;
+			assert_false(mc_cpumask_equal(a, b));
+			mc_cpumask_wrap(&view, b->bits, b->nbits);
+			assert_false(mc_cpumask_equal(a, &view));
+			b->bits[i] ^= bit;
+		}
+	}
+}
+
+static void test_equal_each_word(void **unused)
+{
+	(void)unused;
+	each_level(equal_each_word);
 }
 
 static void test_kernels(void **unused)
@@ -588,7 +627,7 @@ int main(void)
 		cmocka_unit_test(test_small),           cmocka_unit_test(test_random),
 		cmocka_unit_test(test_mixed),           cmocka_unit_test(test_kernels),
 		cmocka_unit_test(test_changes_in_loop), cmocka_unit_test(test_no_bits),
-		cmocka_unit_test(test_distribute),
+		cmocka_unit_test(test_distribute),      cmocka_unit_test(test_equal_each_word),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

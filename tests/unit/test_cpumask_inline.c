@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
- * test_cpumask_inline.c - and, or, xor and andnot of each size from 1 to 520, inline and by calls,
- * bit by bit: masks next to guards and aligned to a word only, results on operands, read-only
- * masks, sizes that differ, and each bit alone as the one that is left.
+ * test_cpumask_inline.c - and, or, xor, andnot and equal of each size from 1 to 520, inline and by
+ * calls, bit by bit: masks next to guards and aligned to a word only, results on operands,
+ * read-only masks, sizes that differ, and each bit alone as the one that is left.
  *
  * It needs the public headers only and no framework: it is built a second time for AVX2, where the
  * inline code is another, and static with musl (tests/percpu/musl).
@@ -16,26 +16,27 @@
 #include "skip.h"
 
 enum { MOST = 520, WORDS = (MOST + 63) / 64, GUARDS = 5 };
-#define GUARD UINT64_C(0xa5c3a5c3a5c3a5c3)
 
-/* A mask with guards around it, and what it should hold, a byte a bit. */
+/* A mask with guards around it, other ones for each, and what it should hold, a byte a bit. */
 struct guarded {
+	uint64_t guard;
 	uint64_t room[GUARDS + 3 + WORDS + GUARDS];
 	struct mc_cpumask *mask; /* within room */
 	struct mc_cpumask head;  /* as it was */
 	bool bit[MOST + 64];
 };
 
-/* Without the flags' upper bits each operation takes the call. */
+/* Without the flags for vector code each operation takes the call. */
 static bool by_call;
 
 static void make(struct guarded *g, unsigned int n)
 {
+	g->guard = rnd();
 	for (size_t i = 0; i < sizeof(g->room) / sizeof(g->room[0]); i++)
-		g->room[i] = GUARD;
+		g->room[i] = g->guard;
 	g->mask = mc_cpumask_init(g->room + 1 + rnd() % 4, n);
 	if (by_call)
-		g->mask->flags &= (1u << MC_MASK_LAST_SHIFT_) - 1;
+		g->mask->flags &= MC_MASK_WIDE_ - 1;
 	memcpy(&g->head, g->mask, offsetof(struct mc_cpumask, bits));
 	memset(g->bit, 0, sizeof(g->bit));
 }
@@ -63,7 +64,7 @@ static void check(const struct guarded *g, const char *what)
 		      i);
 	CHECK(!(end[-1] & ~g->mask->tail), "%s, %u: bits past the end", what, n);
 	for (const uint64_t *p = g->room; p < g->room + sizeof(g->room) / sizeof(*p); p++)
-		CHECK((p >= (uint64_t *)g->mask && p < end) || *p == GUARD, "%s, %u: guard %d",
+		CHECK((p >= (uint64_t *)g->mask && p < end) || *p == g->guard, "%s, %u: guard %d",
 		      what, n, (int)(p - end));
 }
 
@@ -129,7 +130,33 @@ static void sizes(unsigned int nd, unsigned int na, unsigned int nb)
 	}
 }
 
-/* and, andnot: each bit as the only one that is left, and none. */
+static void same(const struct mc_cpumask *a, const struct mc_cpumask *b, bool expected)
+{
+	CHECK(mc_cpumask_equal(a, b) == expected, "equal, %u and %u", a->nbits, b->nbits);
+	CHECK(mc_cpumask_equal(b, a) == expected, "equal, %u and %u", b->nbits, a->nbits);
+}
+
+/* The same bits, and but one. */
+static void equal(unsigned int na, unsigned int nb)
+{
+	struct guarded a, b;
+	struct mc_cpumask view;
+	unsigned int both = na < nb ? na : nb, cpu = (unsigned int)(rnd() % nb);
+
+	make(&a, na);
+	make(&b, nb);
+	for (unsigned int i = 0; i < both; i++) {
+		put(&a, i, rnd() & 1);
+		put(&b, i, a.bit[i]);
+	}
+	same(a.mask, b.mask, true);
+	same(mc_cpumask_wrap(&view, a.mask->bits, na), b.mask, true);
+	put(&b, cpu, !b.bit[cpu]);
+	same(a.mask, b.mask, false);
+	same(mc_cpumask_wrap(&view, a.mask->bits, na), b.mask, false);
+}
+
+/* and, andnot, equal: each bit as the only one that is left, and none. */
 static void one_left(unsigned int n)
 {
 	struct guarded a, b, d;
@@ -142,7 +169,9 @@ static void one_left(unsigned int n)
 		put(&b, i, true);
 		CHECK(mc_cpumask_and(d.mask, a.mask, b.mask) == (i < n), "%u: %u", n, i);
 		CHECK(!mc_cpumask_andnot(d.mask, a.mask, b.mask), "%u: %u", n, i);
+		same(a.mask, b.mask, true);
 		put(&b, i, false);
+		same(a.mask, b.mask, i == n);
 		CHECK(!mc_cpumask_and(d.mask, a.mask, b.mask), "%u: %u", n, i);
 		CHECK(mc_cpumask_andnot(d.mask, a.mask, b.mask) == (i < n), "%u: %u", n, i);
 		CHECK(!mc_cpumask_andnot(d.mask, b.mask, a.mask), "%u: %u", n, i);
@@ -169,8 +198,10 @@ static void constant_masks(unsigned int n)
 static void all_sizes(void)
 {
 	for (unsigned int n = 1; n <= MOST; n++) {
-		for (unsigned int k = 0; k < 4; k++)
+		for (unsigned int k = 0; k < 4; k++) {
 			sizes(n, n, n);
+			equal(n, n);
+		}
 		/* One of the three has another size: near by, and any. */
 		for (int by = -65; by <= 65; by += by == -1 ? 2 : by == -65 || by == 1 ? 64 : 1) {
 			unsigned int m = n + (unsigned int)by;
@@ -179,6 +210,7 @@ static void all_sizes(void)
 				sizes(m, n, n);
 				sizes(n, m, n);
 				sizes(n, n, m);
+				equal(n, m);
 			}
 		}
 		sizes(n, 1 + (unsigned int)(rnd() % MOST), 1 + (unsigned int)(rnd() % MOST));
@@ -197,7 +229,7 @@ __attribute__((target("avx2"), noinline)) static void live_vectors(volatile quad
 								   const struct mc_cpumask *b)
 {
 	quad k0 = v[0], k1 = v[1], k2 = v[2], k3 = v[3], k4 = v[4], k5 = v[5], k6 = v[6], k7 = v[7];
-	bool left = mc_cpumask_and(d, a, b);
+	bool left = mc_cpumask_and(d, a, b) && mc_cpumask_equal(d, a);
 
 	v[0] = k7 + k0, v[1] = k6 + k1, v[2] = k5 + k2, v[3] = k4 + k3;
 	v[4] = k4 - (quad){left, left, left, left};

@@ -27,8 +27,10 @@
 
 MC_BEGIN_DECLS
 
-/* The bits from MC_MASK_LAST_SHIFT_ on: see mc_medium_last_(). */
-enum { MC_MASK_HEAP_ = 1, MC_MASK_SHIFTED_ = 2, MC_MASK_CONST_ = 4, MC_MASK_LAST_SHIFT_ = 8 };
+/* WIDE: words behind the head, more than 512 CPUs, and the machine has AVX-512. The bits from
+ * LAST_SHIFT on: see mc_medium_last_(). */
+enum { MC_MASK_HEAP_ = 1, MC_MASK_SHIFTED_ = 2, MC_MASK_CONST_ = 4, MC_MASK_WIDE_ = 8 };
+enum { MC_MASK_LAST_SHIFT_ = 8 };
 
 #define MC_DST_AB_ struct mc_cpumask *dst, const struct mc_cpumask *a, const struct mc_cpumask *b
 #define MC_AB_ const struct mc_cpumask *a, const struct mc_cpumask *b
@@ -40,6 +42,8 @@ MC_API void mc_cpumask_not_wide_(struct mc_cpumask *dst, const struct mc_cpumask
 MC_API void mc_cpumask_copy_wide_(struct mc_cpumask *dst, const struct mc_cpumask *src);
 MC_API void mc_cpumask_setall_wide_(struct mc_cpumask *mask);
 MC_API bool mc_cpumask_equal_wide_(MC_AB_);
+/* The same for a caller that has read both masks' heads: mc_head_(). */
+MC_API bool mc_cpumask_equal_heads_(MC_AB_, uint64_t head_a, uint64_t head_b);
 MC_API bool mc_cpumask_subset_wide_(MC_AB_);
 MC_API bool mc_cpumask_intersects_wide_(MC_AB_);
 MC_API bool mc_cpumask_full_wide_(const struct mc_cpumask *mask);
@@ -55,6 +59,19 @@ MC_API unsigned int mc_cpumask_last_wide_(const struct mc_cpumask *mask);
 MC_HELPER_ bool mc_narrow_(const struct mc_cpumask *mask)
 {
 	return mc_likely_(mask->nbits <= 64);
+}
+
+/* The size, in the lower half, and the flags: one load. */
+MC_HELPER_ uint64_t mc_head_(const struct mc_cpumask *mask)
+{
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+	uint64_t head;
+
+	__builtin_memcpy(&head, mask, sizeof(head));
+	return head;
+#else
+	return (uint64_t)mask->flags << 32 | mask->nbits;
+#endif
 }
 
 MC_HELPER_ uint64_t mc_bit_(unsigned int cpu)
@@ -231,9 +248,11 @@ MC_INLINE_ void mc_cpumask_not(struct mc_cpumask *dst, const struct mc_cpumask *
 /* Sizes that are both at most 64 but whose OR is not go the long way: right, and rare. */
 MC_INLINE_ bool mc_cpumask_equal(MC_AB_)
 {
-	if (mc_likely_((a->nbits | b->nbits) <= 64))
+	uint64_t head_a = mc_head_(a), head_b = mc_head_(b);
+
+	if (mc_likely_((uint32_t)(head_a | head_b) <= 64))
 		return a->bits[0] == b->bits[0];
-	return mc_cpumask_equal_wide_(a, b);
+	return mc_beyond_equal_(a, b, head_a, head_b);
 }
 
 MC_INLINE_ bool mc_cpumask_subset(MC_AB_)

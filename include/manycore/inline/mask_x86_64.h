@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * inline/mask_x86_64.h - and, or, xor and andnot of masks of 5 to 8 words (257 to 512 CPUs) with
- * AVX2, inline: what short.h does, with vectors of four words. Like rseq_x86_64.h it is a public
- * face of src/arch/x86_64.
+ * inline/mask_x86_64.h - and, or, xor, andnot and equal of masks of 5 to 8 words (257 to 512 CPUs)
+ * with AVX2, inline: what short.h does, with vectors of four words. Like rseq_x86_64.h it is a
+ * public face of src/arch/x86_64.
  *
  * Code compiled for AVX2 has it in C. Other code has it in assembly, which leaves no upper halves
  * behind, as such code expects; a caller that may have some in use, target("avx2"), is told that
@@ -36,6 +36,16 @@ typedef long long mc_quad_tested_ __attribute__((vector_size(32)));
 		return !__builtin_ia32_ptestz256(any, any);                  \
 	}
 
+MC_HELPER_ bool mc_medium_equal_(MC_AB_, size_t last)
+{
+	const uint64_t *x = a->word, *y = b->word;
+	mc_quad_ v = mc_quad_at_(x, 0) ^ mc_quad_at_(y, 0);
+	mc_quad_ w = mc_quad_at_(x, last) ^ mc_quad_at_(y, last);
+	mc_quad_tested_ any = (mc_quad_tested_)(v | w);
+
+	return __builtin_ia32_ptestz256(any, any);
+}
+
 #else
 
 #define MC_MEDIUM_CODE_TEST_              \
@@ -62,6 +72,22 @@ typedef long long mc_quad_tested_ __attribute__((vector_size(32)));
 			  "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15", "memory"); \
 		return any;                                                                        \
 	}
+
+MC_HELPER_ bool mc_medium_equal_(MC_AB_, size_t last)
+{
+	bool same;
+
+	__asm__ volatile("vmovdqu (%[a]), %%ymm0\n\t"
+			 "vmovdqu (%[a],%[last]), %%ymm1\n\t"
+			 "vpxor (%[b]), %%ymm0, %%ymm0\n\t"
+			 "vpxor (%[b],%[last]), %%ymm1, %%ymm1\n\t" MC_MEDIUM_CODE_TEST_
+			 "vzeroupper"
+			 : "=@ccz"(same)
+			 : [a] "r"(a->word), [b] "r"(b->word), [last] "r"(last)
+			 : "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8",
+			   "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15", "memory");
+	return same;
+}
 
 #endif
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * inline/short.h - and, or, xor and andnot of masks of 2 to 4 words (65 to 256 CPUs), inline: such
- * a mask is done in less time than a call takes. On x86-64 with AVX2 also of 5 to 8 words.
+ * inline/short.h - and, or, xor, andnot and equal of masks of 2 to 4 words (65 to 256 CPUs),
+ * inline: such a mask is done in less time than a call takes. On x86-64 with AVX2 also of 5 to 8
+ * words.
  *
  * Two vectors of two words, which every x86-64 and aarch64 has (elsewhere the compiler splits
  * them): the first two words and the last two. With two or three words they overlap; all is loaded
@@ -104,6 +105,32 @@ MC_BEYOND_(and, mc_cpumask_and_wide_(dst, a, b))
 MC_BEYOND_(or, (mc_cpumask_or_wide_(dst, a, b), false))
 MC_BEYOND_(xor, (mc_cpumask_xor_wide_(dst, a, b), false))
 MC_BEYOND_(andnot, mc_cpumask_andnot_wide_(dst, a, b))
+
+/* As mc_short_NAME_(). */
+MC_HELPER_ bool mc_short_equal_(const uint64_t *x, const uint64_t *y, size_t n)
+{
+	mc_pair_ any = (mc_pair_at_(x) ^ mc_pair_at_(y)) |
+		       (mc_pair_at_(x + n - 2) ^ mc_pair_at_(y + n - 2));
+
+	return (any[0] | any[1]) == 0;
+}
+
+/* What wide masks cost is their loads, those of the heads among them (docs/design/cpumask.md): so
+ * the heads are handed on. */
+MC_HELPER_ bool mc_beyond_equal_(MC_AB_, uint64_t head_a, uint64_t head_b)
+{
+	uint32_t nbits = (uint32_t)head_a;
+
+	if (nbits <= 2 * MC_SHORT_BITS_ && mc_likely_(nbits == (uint32_t)head_b)) {
+		if (nbits <= MC_SHORT_BITS_)
+			return mc_short_equal_(a->word, b->word, (nbits + 63) / 64);
+#ifdef MC_MEDIUM_INLINE_
+		if (head_a >> 32 >> MC_MASK_LAST_SHIFT_)
+			return mc_medium_equal_(a, b, head_a >> 32 >> MC_MASK_LAST_SHIFT_);
+#endif
+	}
+	return mc_cpumask_equal_heads_(a, b, head_a, head_b);
+}
 
 MC_END_DECLS
 
