@@ -220,6 +220,56 @@ static bool others_left(void)
 	return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
 }
 
+struct gone {
+	struct emu *emu;
+	pid_t tgid;
+};
+
+static void *bury_later(void *arg)
+{
+	struct gone *gone = arg;
+
+	emu_process_gone(gone->emu, gone->tgid);
+	free(gone);
+	return NULL;
+}
+
+/* Has a receiver the process still? It may wait for memory that never comes. */
+static bool is_held(struct emu *emu, pid_t tgid)
+{
+	struct emu_process *p;
+	bool held = false;
+
+	pthread_mutex_lock(&emu->table_lock);
+	p = emu->process_hash[(unsigned int)tgid % EMU_HASH];
+	while (p && p->tgid != tgid)
+		p = p->hash_next;
+	if (p)
+		held = pthread_mutex_trylock(&p->lock) != 0;
+	if (p && !held)
+		pthread_mutex_unlock(&p->lock);
+	pthread_mutex_unlock(&emu->table_lock);
+	return held;
+}
+
+/* A process has ended. Whoever has its lock is not waited for here, where the command's end is
+ * seen. */
+static void bury(struct emu *emu, pid_t tgid)
+{
+	struct gone *gone = is_held(emu, tgid) ? malloc(sizeof(*gone)) : NULL;
+	pthread_t thread;
+
+	if (gone) {
+		*gone = (struct gone){emu, tgid};
+		if (!pthread_create(&thread, NULL, bury_later, gone)) {
+			pthread_detach(thread);
+			return;
+		}
+		free(gone);
+	}
+	emu_process_gone(emu, tgid);
+}
+
 /* Reaps what there is; returns false when nothing is left of the tree. */
 static bool reap(struct emu *emu)
 {
@@ -234,7 +284,7 @@ static bool reap(struct emu *emu)
 			return errno != ECHILD;
 		if (pid != emu->first) {
 			if (!WIFSTOPPED(status))
-				emu_process_gone(emu, pid);
+				bury(emu, pid);
 			continue;
 		}
 		if (WIFSTOPPED(status)) {
@@ -279,7 +329,7 @@ static void loop(struct emu *emu, int sigs)
 				emu_kill_descendants(getpid());
 				return;
 			} else {
-				emu_process_gone(emu, (pid_t)key);
+				bury(emu, (pid_t)key);
 			}
 		}
 	}

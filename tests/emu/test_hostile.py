@@ -363,6 +363,25 @@ for p in held: os.kill(p, 9)
                 self.ok(r)
                 self.assertIn(r.out, [host] if host else ["None\n", "ENOENT\n"], r)
 
+    def test_memory_of_a_silent_file_system(self):
+        """Callers whose path lies there hold up neither others nor the end of the command."""
+        if self.uid or not ROOT:
+            return # /dev/fuse
+        script = os.path.join(HERE, "inside", "silent_fuse.py")
+        for case in "memory", "left":
+            with self.subTest(case=case):
+                at = tempfile.mkdtemp(prefix="manycore-test-", dir="/dev/shm")
+                self.addCleanup(os.rmdir, at)
+                r = self.go("/usr/bin/python3", script, at, case, limit=90)
+                if r.status == 3:
+                    mctest.skip("fuse", "can't be mounted")
+                self.ok(r)
+                out = r.out
+                if case == "left":
+                    server, out = out.split(" ", 1)
+                    os.kill(int(server), signal.SIGKILL)
+                self.assertEqual(out, {"memory": "0 {4} 0\n", "left": "9 0\n"}[case], r)
+
     def test_fifo_is_not_opened(self):
         r = self.ok(self.go("/usr/bin/python3", "-c", FIFO, machine=("--smp", "8", "--nodes", "4")))
         self.assertEqual(r.out, "0\nnot opened\n", r)

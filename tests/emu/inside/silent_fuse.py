@@ -49,8 +49,8 @@ def serve(dev, friend, page):
         os.write(dev, struct.pack("IiQ", 16 + len(out), error, unique) + out)
 
 
-def start(at, page=b"\0" * 4096):
-    """Mounts, in a mount namespace of its own, and leaves a server behind that ends with this process."""
+def start(at, page=b"\0" * 4096, stays=False):
+    """Mounts, in a mount namespace of its own, and leaves a server behind that ends with this process, or stays."""
     if libc.unshare(0x20000) or libc.mount(None, b"/", None, 0x44000, None):
         sys.exit(3)
     try:
@@ -63,7 +63,11 @@ def start(at, page=b"\0" * 4096):
     friend = os.getpid()
     server = os.fork()
     if not server:
-        libc.prctl(1, 9)
+        if stays:
+            os.dup2(os.open(os.devnull, os.O_RDWR), 1)
+            os.dup2(1, 2)
+        else:
+            libc.prctl(1, 9)
         serve(dev, friend, page)
     os.close(dev)
     return server
@@ -102,7 +106,51 @@ def root(at):
         print(errno.errorcode[e.errno])
 
 
-CASES = {f.__name__: f for f in (policy, cut, watch, root)}
+def callers(fd, nr):
+    """Processes whose path lies in the file's memory."""
+    pids = []
+    r, w = os.pipe()
+    memory = libc.mmap(None, 4096, 1, 2, fd, 0)
+    os.close(fd)    # whose end would ask the server in each process
+    for i in range(nr):
+        pids.append(os.fork())
+        if not pids[-1]:
+            os.write(w, b"x")
+            libc.openat(-100, ctypes.c_void_p(memory), 0)
+            os._exit(4)
+        os.read(r, 1)
+    time.sleep(1)
+    return pids
+
+
+def others():
+    """Is another process answered?"""
+    pid = os.fork()
+    if not pid:
+        os.sched_setaffinity(0, {1})
+        os._exit(os.sched_getaffinity(0) != {1})
+    return os.waitpid(pid, 0)[1]
+
+
+def memory(at):
+    """Paths in memory that never comes, of more processes than there are receivers, until the server ends. (Whoever has
+    asked it can't even be killed before.)"""
+    server = start(at, None)
+    pids = callers(os.open(at + "/f", os.O_RDONLY), 20)
+    print(others(), end=" ", flush=True)
+    os.kill(server, 9)
+    print({os.waitpid(pid, 0)[1] >> 8 for pid in pids}, others())
+
+
+def left(at):
+    """One of those is killed, and the command ends while the server stays."""
+    server = start(at, None, True)
+    pid, = callers(os.open(at + "/f", os.O_RDONLY), 1)
+    os.kill(pid, 9)
+    print(server, os.waitpid(pid, 0)[1], others())
+
+
+CASES = {f.__name__: f for f in (policy, cut, watch, root, memory, left)}
 
 if __name__ == "__main__":
     CASES[sys.argv[2]](sys.argv[1])
