@@ -125,6 +125,9 @@ static void arm(struct emu_call *call)
 	struct emu_process *process = call->task->process;
 	struct emu_answers *a = process->answers;
 
+	if (process->sharer && !syscall(SYS_kcmp, process->tgid, process->sharer, KCMP_VM, 0, 0))
+		return;
+	process->sharer = 0;
 	if (!a) {
 		if (atomic_load(&emu->nr_answers) >= emu->max_answers)
 			return;
@@ -148,15 +151,58 @@ static void arm(struct emu_call *call)
 }
 
 /* Each thread has a pointer of its own, and keeps it. */
-static bool take_pointer(struct emu_task *task, uint64_t pointer)
+static bool take_pointer(const struct emu *emu, struct emu_task *task, uint64_t pointer)
 {
 	if (task->pointer)
 		return task->pointer == pointer;
-	for (const struct emu_task *t = task->process->tasks; t; t = t->next)
-		if (t->pointer == pointer)
+	for (struct emu_task *t = task->process->tasks; t; t = t->next) {
+		if (t->pointer != pointer)
+			continue;
+		if (emu_thread_there(emu, t))
 			return false;
+		t->pointer = 0;
+	}
 	task->pointer = pointer;
 	return true;
+}
+
+/* The caller's tid as it sees it: of its own pid namespace. */
+static pid_t inner_tid(const struct emu_call *call)
+{
+	char text[4096], *at, *end;
+
+	if (emu_proc_read(text, sizeof(text), "/proc/%d/status", call->caller) < 0)
+		return 0;
+	at = strstr(text, "\nNSpid:");
+	end = at ? strchr(at + 1, '\n') : NULL;
+	if (!end)
+		return 0;
+	*end = '\0';
+	at = strrchr(at, '\t');
+	return at ? (pid_t)atoi(at + 1) : 0;
+}
+
+/*
+ * Threads end without a notification, and what a stack had, the next thread gets: slots hold for
+ * one tid, which is looked up where the C library has it, and the kernel writes it: struct
+ * pthread of glibc (nptl/descr.h; nptl_db has the offset, the same in all versions) and of musl
+ * (src/internal/pthread_impl.h). Without it (no C library's thread pointer) there is no slot.
+ */
+static uint64_t find_tid(struct emu_call *call, uint64_t pointer, unsigned int cpu,
+			 unsigned int node)
+{
+	static const unsigned int places[] = {0x2d0, 0x30};
+	uint64_t self = 0;
+	pid_t there, tid = call->caller;
+
+	if (emu_read(call, &self, pointer, sizeof(self)) || self != pointer)
+		return 0;
+	for (int round = 0; round < 2; round++, tid = inner_tid(call))
+		for (int i = 0; i < 2; i++)
+			if (!emu_read(call, &there, pointer + places[i], sizeof(there)) &&
+			    there == tid && there > 0)
+				return emu_vdso_answer(cpu, node, tid, places[i]);
+	return 0;
 }
 
 static unsigned int choose_slot(struct emu_answers *a, uint64_t pointer)
@@ -177,7 +223,7 @@ void emu_answers_tell(struct emu_call *call, unsigned int cpu, unsigned int node
 	const struct emu_vdso *v = emu_vdso();
 	struct emu_task *task = call->task;
 	struct emu_process *process = task->process;
-	struct emu_vdso_slot value = {call->arg[2], cpu | (uint64_t)node << 32};
+	struct emu_vdso_slot value = {call->arg[2], 0};
 	unsigned int slot;
 
 	if (!v->code || !process->vdso || !process->own_memory || process->no_answers ||
@@ -190,13 +236,19 @@ void emu_answers_tell(struct emu_call *call, unsigned int cpu, unsigned int node
 	}
 	if (call->ip != process->vdso + v->code_ip || !value.pointer)
 		return;
-	if (!take_pointer(task, value.pointer)) {
+	value.answer = find_tid(call, value.pointer, cpu, node);
+	if (!value.answer)
+		return;
+	if (!take_pointer(call->emu, task, value.pointer)) {
 		emu_answers_stop(call->emu, process);
 		return;
 	}
 	slot = choose_slot(process->answers, value.pointer);
 	process->answers->pointer[slot] = value.pointer;
-	task->told = true;
+	if (!task->told) {
+		task->told = true;
+		emu_mark(call->emu, task);
+	}
 	if (!emu_vdso_put_slot(process->answers->mem, process->vdso, slot, &value))
 		emu_answers_stop(call->emu, process);
 }

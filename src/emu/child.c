@@ -44,6 +44,7 @@ static void take_view(struct emu *emu, int sock)
 	/* The tree is made first, so that nothing is ever seen half made. */
 	if (emu_msg_recv(sock, &msg, &fd) <= 0)
 		_exit(125);
+	emu->marked = msg.status;
 }
 
 void emu_child(struct emu *emu, const struct emu_start *start, int sock)

@@ -131,18 +131,26 @@ void emu_task_bind(struct emu *emu, struct emu_task *task)
 
 /* The kernel's rules for a task none of whose CPUs is left: all possible ones, until what it asked
  * for is back (6.2+). */
-static void replug(struct emu *emu, struct emu_process *process)
+static void replug_state(struct emu *emu, struct emu_task *task)
 {
 	const struct mc_topology *topo = emu_topology(emu);
 
+	if (task->asked && mc_cpumask_intersects(task->asked, mc_topology_online(topo)))
+		mc_cpumask_copy(task->allowed, task->asked);
+	else if (!mc_cpumask_intersects(task->allowed, mc_topology_online(topo)))
+		mc_cpumask_copy(task->allowed, mc_topology_possible(topo));
+}
+
+static void replug(struct emu *emu, struct emu_process *process)
+{
 	for (struct emu_task *task = process->tasks; task; task = task->next) {
+		if (!emu_thread_there(emu, task))
+			continue;
 		emu_policy_moving(emu, task);
-		if (task->asked && mc_cpumask_intersects(task->asked, mc_topology_online(topo)))
-			mc_cpumask_copy(task->allowed, task->asked);
-		else if (!mc_cpumask_intersects(task->allowed, mc_topology_online(topo)))
-			mc_cpumask_copy(task->allowed, mc_topology_possible(topo));
+		replug_state(emu, task);
 		emu_task_place(emu, task);
 		emu_task_bind(emu, task);
+		emu_mark(emu, task);
 	}
 }
 
@@ -177,6 +185,7 @@ int emu_set_online(struct emu *emu, unsigned int cpu, bool online)
 	atomic_store_explicit(&emu->topo, topo, memory_order_release);
 	emu_tree_stale(emu);
 	emu_answers_pause(emu);
+	emu_marks_replug(emu, replug_state);
 	emu_each_process(emu, replug);
 	atomic_fetch_sub(&emu->holds, 1);
 	return 0;

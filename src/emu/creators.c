@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * creators.c - who created a task. /proc tells the children of each thread, but not which thread of
- * a process created another one: for those, clone and clone3 with CLONE_THREAD are notified and
- * noted here, and a new thread is matched to its note through the word into which the kernel wrote
- * its tid. All with the process locked.
+ * creators.c - who created a task, where it has no mark that tells what it inherits (marks.c). /proc
+ * tells the children of each thread, but not which thread of a process created another one: for
+ * those, clone and clone3 with CLONE_THREAD are notified and noted here, and a new thread is matched
+ * to its note through the word into which the kernel wrote its tid. All with the process locked.
  */
 #include <fcntl.h>
 #include <sched.h>
@@ -185,4 +185,36 @@ void emu_clones_free(struct emu_process *process)
 		process->clones = c->next;
 		free(c);
 	}
+}
+
+bool emu_tasks_alike(const struct emu_process *process)
+{
+	const struct emu_task *first = process->tasks;
+
+	for (const struct emu_task *t = first; t; t = t->next)
+		if (t->asked || t->policy || t->narrowed != first->narrowed ||
+		    !mc_cpumask_equal(t->allowed, first->allowed))
+			return false;
+	return true;
+}
+
+bool emu_thread_unseen_exit(struct emu *emu, pid_t tid)
+{
+	struct emu_process *process;
+	bool done = false;
+	long tgid, ppid;
+
+	if (emu_task_known(emu, tid))
+		return false;
+	tgid = emu_tgid_of(emu, tid, &ppid);
+	process = tgid > 0 && tgid != tid ? emu_process_get(emu, (pid_t)tgid) : NULL;
+	if (!process)
+		return false;
+	if (!emu_thread_find(process, tid) && emu_tasks_alike(process) &&
+	    !emu_policy_watches(emu, process)) {
+		(void)emu_clone_match(emu, process, tid);
+		done = true;
+	}
+	emu_process_drop(emu, process);
+	return done;
 }

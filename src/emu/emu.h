@@ -10,10 +10,12 @@
  * kernel raise the same call again. Everything read from the target (memory, paths, sizes) is
  * hostile input.
  *
- * Inheritance. fork and vfork are not notified (they are too common); a task is *adopted* at its
- * first notified call and then takes what its creator has now. Whoever changes inheritable state of
- * a task (mask, policy, ranges) first calls emu_settle(), which adopts every child and thread that
- * already exists, so that they keep what was there before.
+ * Inheritance. Creations and ends of tasks are not notified (they are too common); a task is
+ * *adopted* at its first notified call. Its mask and policy are told by its mark (marks.c); where
+ * the host allows none, creations and ends of threads are notified after all (creators.c), and it
+ * takes what its creator has now. That goes for what has no mark in any case (ranges): whoever
+ * changes inheritable state first calls emu_settle(), which adopts every child that already exists,
+ * so that it keeps what was there before; and then emu_mark().
  */
 #ifndef MC_EMU_H
 #define MC_EMU_H
@@ -65,6 +67,8 @@ struct emu_task {
 	bool told;                      /* its CPU stood in the process's table of answers: copies of it may */
 	bool borrowed;                  /* it is on its creator's CPU until it begins an image of its own */
 	uint64_t pointer;               /* its thread pointer in that table, 0: never seen */
+	uint64_t slack; /* its timer slack as it set it itself, 0: it did not; marks.c */
+	uint64_t inode, begun, seen; /* threads.c: what tells it from others of its tid; when, ns */
 	struct emu_policy *policy;      /* NULL: default */
 };
 
@@ -73,9 +77,13 @@ struct emu_process {
 	struct emu_process *hash_next;
 	pid_t tgid;
 	unsigned int refs;              /* under the table's lock */
-	bool dead;
+	_Atomic bool dead;
 	pthread_mutex_t lock;
 	struct emu_task *tasks;
+	unsigned int nr_tasks,
+		looked_at; /* now, and when the threads that ended were last forgotten */
+	bool owns;         /* marks of its tasks tell whose ranges their children inherit */
+	pid_t sharer;      /* a child that was in this memory, 0: none was seen */
 	struct emu_mm *mm;
 	struct emu_clone *clones;       /* notified thread creations whose thread has not been seen yet */
 	int pidfd;                      /* -1: none could be had */
@@ -125,11 +133,13 @@ typedef int64_t (*emu_handler)(struct emu_call *call);
  */
 enum { EMU_ALWAYS, EMU_IF_BITS /* (arg & test_mask) == test_value */, EMU_IF_NOT, EMU_IF_BELOW, EMU_IF_FROM };
 enum {
-	EMU_WHEN_LAZY = 1,      /* files of the tree are made on first need: path calls must be seen */
-	EMU_WHEN_CALLS = 2,     /* the calls view */
+	EMU_WHEN_LAZY = 1,  /* files of the tree are made on first need: path calls must be seen */
+	EMU_WHEN_CALLS = 2, /* the calls view */
 	EMU_WHEN_STRICT = 4,
-	EMU_WHEN_LOOSE = 8,     /* not --strict */
-	EMU_WHEN_RSEQ = 16,     /* not --rseq=real */
+	EMU_WHEN_LOOSE = 8,  /* not --strict */
+	EMU_WHEN_RSEQ = 16,  /* not --rseq=real */
+	EMU_WHEN_NOTED = 32, /* no marks: creations and ends of threads must be seen */
+	EMU_WHEN_MARKED = 64,
 };
 struct emu_syscall {
 	int nr;
@@ -162,6 +172,16 @@ struct emu_task *emu_task_find(struct emu_call *call, pid_t tid);
  * "Inheritance" above. NULL: what any task of the locked process has created (before a change of
  * its address space). A read of /proc a task. */
 void emu_settle(struct emu_call *call, struct emu_task *task);
+/* After a change of the task's mask, policy or slack: what it creates takes it from there
+ * (marks.c). prctl of the slack itself. */
+void emu_mark(struct emu *emu, const struct emu_task *task);
+int64_t emu_mark_set_slack(struct emu_call *call, uint64_t slack);
+int64_t emu_mark_tell_slack(struct emu_call *call);
+/* threads.c. Has the process more than one thread? Makes all of them known, or one: NULL when it is
+ * not there. Where creations are notified nothing is to be done. */
+bool emu_threads_many(const struct emu *emu, const struct emu_process *process);
+void emu_threads_adopt(struct emu *emu, struct emu_process *process);
+struct emu_task *emu_thread_adopt(struct emu *emu, struct emu_process *process, pid_t tid);
 /* rights.c. May the caller act on `tid` as the kernel's check_same_owner() or CAP_SYS_NICE would
  * allow? Has it a capability over the whole machine? May it look into the process:
  * ptrace_may_access(), by its real ids or by those of file systems? Does it own the machine's
@@ -207,6 +227,8 @@ void emu_mm_new(struct emu *emu, struct emu_process *process, const struct emu_p
  * policy stays. */
 void emu_mm_exec(struct emu *emu, struct emu_process *process);
 void emu_mm_gone(struct emu *emu, struct emu_process *process);
+/* Has it ranges or pages that its children inherit? */
+bool emu_mm_asked(const struct emu_process *process);
 /* Before the task's mask or CPU changes (first-touch attribution). */
 void emu_policy_moving(struct emu *emu, struct emu_task *task);
 /* Checks options->policy against the machine, before anything is started. */
@@ -216,6 +238,8 @@ void emu_policy_ending(struct emu *emu, struct emu_task *task);
 /* Must the end of each of its threads be told, of those that were never seen too? */
 bool emu_policy_watches(struct emu *emu, const struct emu_process *process);
 void emu_policy_threads(struct emu *emu, struct emu_process *process);
+/* Can it be told who touched a page, of threads that have ended unseen too? */
+bool emu_policy_sees(struct emu *emu);
 /* How first touch is told apart on this host, and why not better; for --verbose. */
 void emu_policy_tier(struct emu *emu, char *text, size_t size);
 /* Applies options->policy to the first task, before its program runs. */

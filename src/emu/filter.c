@@ -34,6 +34,10 @@ bool emu_line_active(const struct emu *emu, const struct emu_syscall *line)
 		return false;
 	if ((line->when & EMU_WHEN_LAZY) && !emu->lazy)
 		return false;
+	if ((line->when & EMU_WHEN_NOTED) && emu->marked)
+		return false;
+	if ((line->when & EMU_WHEN_MARKED) && !emu->marked)
+		return false;
 	return true;
 }
 

@@ -85,6 +85,8 @@ struct emu {
 		unsigned int looked, more; /* the refresher's */
 	} crew;
 	_Atomic pid_t cloners[EMU_CLONERS]; /* processes that made threads lately */
+	bool marked; /* marks can be had: creations and ends of threads are not notified */
+	struct emu_marks *marks; /* then, once the command is known */
 
 	int tree;               /* root folder of the rendered tree, -1: none yet */
 	int tree_apart;         /* the same as a mount that leads nowhere else, -1: can't be had */
@@ -160,6 +162,7 @@ bool emu_filter_busy(void); /* a listener is above this process already */
 int emu_filter_load(struct emu *emu, const char **step);
 
 /* notify.c */
+uint64_t emu_now(void); /* CLOCK_MONOTONIC, ns */
 int emu_notify_start(struct emu *emu);
 /* What this receiver does now may take a while: another one must wait for calls meanwhile. */
 void emu_crew_more(struct emu *emu);
@@ -171,6 +174,7 @@ void emu_tasks_init(struct emu *emu);
 /* The task, adopted when it is new, its process locked and referenced; NULL when it is not in the
  * tree. */
 struct emu_task *emu_task_get(struct emu *emu, pid_t tid);
+void emu_process_hold(struct emu *emu, struct emu_process *process);
 void emu_process_put(struct emu *emu, struct emu_process *process);
 struct emu_task *emu_task_first(struct emu *emu, pid_t pid);
 void emu_task_exit(struct emu *emu, struct emu_task *task);
@@ -189,7 +193,23 @@ void emu_processes_look(struct emu *emu);
 void emu_each_process(struct emu *emu, void (*fn)(struct emu *emu, struct emu_process *process));
 extern _Thread_local struct emu_call *emu_call_here; /* what this receiver is at */
 bool emu_task_known(struct emu *emu, pid_t tid);
+/* Is the thread that was known still there, and no other one of its tid? */
+bool emu_thread_there(const struct emu *emu, struct emu_task *task);
+void emu_thread_forget(struct emu *emu, struct emu_task *task); /* it is not */
+/* Forgets all that are not; but for the caller's nobody may hold a task of the process. */
+void emu_threads_forget(struct emu *emu, struct emu_process *process);
 int emu_clone_note(struct emu_call *call, uint64_t flags, uint64_t parent_tid, uint64_t stack);
+
+/* marks.c: can marks be set on tasks such as this one? From its state on they are. */
+bool emu_marks_possible(pid_t tid);
+int emu_marks_begin(struct emu *emu, const struct emu_task *first);
+/* The (locked) process has ranges now that its children may inherit: its marks name it. */
+void emu_marks_own(struct emu *emu, struct emu_process *process);
+/* Such a process has ended. Once a second: forgets what nobody has any more. */
+void emu_marks_ended(struct emu *emu);
+void emu_marks_clean(struct emu *emu);
+/* Calls fn for each state that may be inherited. */
+void emu_marks_replug(struct emu *emu, void (*fn)(struct emu *emu, struct emu_task *like));
 
 /* cpus.c */
 int emu_cpus_init(struct emu *emu, struct mc_error *error);

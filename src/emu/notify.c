@@ -110,7 +110,7 @@ int64_t emu_refuse(struct emu_call *call, enum emu_refusal kind, int err)
 	return -err;
 }
 
-static uint64_t now_ns(void)
+uint64_t emu_now(void)
 {
 	struct timespec t;
 
@@ -127,7 +127,7 @@ static bool is_fresh(const struct emu_call *call)
 {
 	enum { FRESH = 20000 };
 
-	return call->emu->killable && now_ns() - call->received < FRESH;
+	return call->emu->killable && emu_now() - call->received < FRESH;
 }
 
 bool emu_call_valid(struct emu_call *call)
@@ -282,14 +282,14 @@ static void crew_rest(struct emu *emu)
 static int receive(struct emu *emu, struct seccomp_notif *req, uint64_t *received)
 {
 	enum { AT_ONCE = 2000 };
-	uint64_t start = now_ns();
+	uint64_t start = emu_now();
 	int rc;
 
 	atomic_fetch_add(&emu->crew.waiting, 1);
 	rc = ioctl(emu->listener, SECCOMP_IOCTL_NOTIF_RECV, req) < 0 ? -errno : 0;
 	atomic_fetch_sub(&emu->crew.waiting, 1);
 	atomic_fetch_add_explicit(&emu->crew.taken, 1, memory_order_relaxed);
-	*received = now_ns();
+	*received = emu_now();
 	if (!rc && *received - start < AT_ONCE)
 		emu_crew_more(emu);
 	return rc;
@@ -323,6 +323,7 @@ static int64_t handle(struct emu_call *call)
 	emu_call_here = call;
 	result = line->fn(call);
 	emu_call_here = NULL;
+	emu_marks_own(emu, call->locked);
 	pthread_mutex_unlock(&call->locked->lock);
 	if (call->locked != home)
 		emu_process_put(emu, call->locked);

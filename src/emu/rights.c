@@ -70,7 +70,7 @@ static bool count_over(struct emu *emu, pid_t caller, pid_t target)
 
 	if (!user_namespace(caller, &own))
 		return false;
-	if (same(&own, &emu->userns) && emu_task_known(emu, target))
+	if (same(&own, &emu->userns) && emu_task_known(emu, (pid_t)emu_proc_field(target, "Tgid:")))
 		return true;
 	return user_namespace(target, &its) && same(&own, &its);
 }

@@ -50,6 +50,12 @@ static _Noreturn void give_up(struct emu *emu, const char *format, ...)
 	_exit(0);
 }
 
+/* Then ends of threads are not seen: what they touched must be known all the same. */
+static bool wants_marks(struct emu *emu)
+{
+	return !emu->opt->strict && emu_policy_sees(emu);
+}
+
 /* Forks the child and talks with it until it waits for GO. False: the view can't be had (emu->why).
  */
 static bool start_child(struct emu *emu, const struct emu_start *start, int *sock)
@@ -60,6 +66,8 @@ static bool start_child(struct emu *emu, const struct emu_start *start, int *soc
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		give_up(emu, "starting the command: socketpair: %s", strerror(errno));
+	emu->marked =
+		emu->view == EMU_VIEW_CALLS && wants_marks(emu) && emu_marks_possible(start->guard);
 	emu->first = fork();
 	if (emu->first < 0)
 		give_up(emu, "starting the command: fork: %s; raise the limit of processes (ulimit -u)",
@@ -96,9 +104,12 @@ static bool start_child(struct emu *emu, const struct emu_start *start, int *soc
 		}
 		if (msg.kind == EMU_MSG_ROOT) {
 			emu->tree = fd;
+			/* In a user namespace of its own from now on. */
+			emu->marked = wants_marks(emu) && emu_marks_possible(emu->first);
 			if (!emu->fuse && emu_tree_prepare(emu, &error) < 0)
 				give_up(emu, "%s", error.text);
 			msg.kind = EMU_MSG_GO;
+			msg.status = emu->marked;
 			emu_msg_send(pair[0], &msg, -1);
 		}
 		if (msg.kind == EMU_MSG_LISTENER) {
@@ -204,6 +215,9 @@ static void tell(struct emu *emu)
 		emu->why[0] ? "; the namespace view is not had: " : "", emu->why);
 	emu_policy_tier(emu, tier, sizeof(tier));
 	fprintf(stderr, "manycore run: first touch: %s\n", tier);
+	fprintf(stderr, "manycore run: threads: %s\n",
+		emu->marked ? "not notified; what they inherit is told by their timer slack"
+			    : "creations and ends are notified");
 }
 
 static void watch(struct emu *emu, int fd, int64_t key)
@@ -343,6 +357,7 @@ static void *refresher(void *arg)
 		emu_plug_drain(arg); /* written, and nobody asked since */
 		emu_files_refresh(arg);
 		emu_processes_look(arg);
+		emu_marks_clean(arg);
 	}
 	return NULL;
 }
@@ -421,6 +436,8 @@ void emu_supervisor(struct emu *emu, const struct emu_start *start, int sock)
 		give_up(emu, "starting the command: out of memory");
 	if (emu->opt->nr_policy && emu_policy_start(emu, task, &error) < 0)
 		give_up(emu, "%s", error.text);
+	if (emu->marked && emu_marks_begin(emu, task) < 0)
+		give_up(emu, "starting the command: marking it: out of memory");
 	if (emu_notify_start(emu) < 0 || pthread_create(&thread, NULL, refresher, emu))
 		give_up(emu,
 			"starting the command: threads: %s; raise the limits of processes (ulimit -u) "

@@ -10,11 +10,13 @@ static void print_when(const struct emu_syscall *line)
 		unsigned int bit;
 		const char *text;
 	} when[] = {
-		{ EMU_WHEN_LAZY, "large machines and the calls view" },
-		{ EMU_WHEN_CALLS, "the calls view" },
-		{ EMU_WHEN_STRICT, "`--strict`" },
-		{ EMU_WHEN_LOOSE, "without `--strict`" },
-		{ EMU_WHEN_RSEQ, "without `--rseq=real`" },
+		{EMU_WHEN_LAZY, "large machines and the calls view"},
+		{EMU_WHEN_CALLS, "the calls view"},
+		{EMU_WHEN_STRICT, "`--strict`"},
+		{EMU_WHEN_LOOSE, "without `--strict`"},
+		{EMU_WHEN_RSEQ, "without `--rseq=real`"},
+		{EMU_WHEN_NOTED, "where tasks can't be marked"},
+		{EMU_WHEN_MARKED, "where tasks are marked"},
 	};
 	const char *between = "";
 

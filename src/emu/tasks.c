@@ -3,7 +3,8 @@
  * tasks.c - the tables of processes and tasks, adoption of new ones, and what they inherit.
  *
  * Tasks are found by tid. A process stays in memory as long as somebody holds a reference (the
- * table is one); its tasks are freed with it, or by their own exit under its lock. fork is not
+ * table is one, marks are others); its tasks are freed with it, or when they are seen to have ended,
+ * under its lock. fork is not
  * notified: see emu.h, "Inheritance".
  */
 #include <errno.h>
@@ -76,6 +77,13 @@ static void free_task(struct emu *emu, struct emu_task *task)
 	free(task);
 }
 
+void emu_process_hold(struct emu *emu, struct emu_process *process)
+{
+	pthread_mutex_lock(&emu->table_lock);
+	process->refs++;
+	pthread_mutex_unlock(&emu->table_lock);
+}
+
 void emu_process_put(struct emu *emu, struct emu_process *process)
 {
 	bool last;
@@ -101,49 +109,61 @@ void emu_process_put(struct emu *emu, struct emu_process *process)
 	free(process);
 }
 
+/* What is inherited: of `from`, NULL: what the command begins with. */
+static void take_state(struct emu *emu, struct emu_task *task, const struct emu_task *from)
+{
+	const struct mc_cpumask *mask = from             ? from->allowed
+					: emu->opt->cpus ? emu->opt->cpus
+							 : mc_topology_possible(emu_topology(emu));
+
+	mc_cpumask_free(task->allowed);
+	mc_cpumask_free(task->asked);
+	task->allowed = mc_cpumask_dup(mask);
+	task->asked = from && from->asked ? mc_cpumask_dup(from->asked) : NULL;
+	task->narrowed = from && from->narrowed;
+	task->slack = from ? from->slack : 0;
+	emu_policy_task_new(emu, task, from);
+}
+
+/* A child's memory may tell what its creator was told. */
+static void borrow_cpu(struct emu_task *task, const struct emu_task *from)
+{
+	if (!from || !from->told || task->tid != task->process->tgid)
+		return;
+	task->cpu = from->cpu;
+	task->told = task->borrowed = true;
+}
+
 static struct emu_task *new_task(struct emu *emu, struct emu_process *process, pid_t tid,
 				 const struct emu_task *creator)
 {
 	struct emu_task *task = calloc(1, sizeof(*task));
-	const struct mc_cpumask *mask = creator          ? creator->allowed
-					: emu->opt->cpus ? emu->opt->cpus
-							 : mc_topology_possible(emu_topology(emu));
+	const struct emu_task *like = task ? emu_mark_look(emu, tid) : NULL;
 
 	if (!task)
 		return NULL;
 	task->tid = tid;
 	task->process = process;
 	task->cpu = ~0U;
-	task->allowed = mc_cpumask_dup(mask);
-	if (creator && creator->asked)
-		task->asked = mc_cpumask_dup(creator->asked);
-	if (creator)
-		task->narrowed = creator->narrowed;
-	if (creator && creator->told && creator->process != process) {
-		task->cpu = creator->cpu;
-		task->told = task->borrowed = true;
-	}
+	take_state(emu, task, like ? like : creator);
+	borrow_cpu(task, like ? like : creator);
+	emu_mark_looked(emu, like);
 	if (!task->allowed) {
-		free(task);
+		free_task(emu, task);
 		return NULL;
 	}
+	emu_thread_know(emu, task);
 	emu_task_place(emu, task);
-	emu_policy_task_new(emu, task, creator);
 	return task;
 }
 
 /* When the process began, in ticks; 0: there is none, or it has ended. */
-static uint64_t started(pid_t tgid)
+uint64_t emu_process_started(pid_t tgid)
 {
-	char text[1024], state;
-	unsigned long long at;
+	char text[1024];
 
-	if (emu_proc_read(text, sizeof(text), "/proc/%d/stat", tgid) < 0 ||
-	    sscanf(emu_proc_stat(text),
-		   " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
-		   &state, &at) != 2)
-		return 0;
-	return state == 'Z' || state == 'X' ? 0 : at;
+	return emu_proc_read(text, sizeof(text), "/proc/%d/stat", tgid) < 0 ? 0
+									    : emu_proc_begun(text);
 }
 
 /* With the table's lock held. */
@@ -161,15 +181,27 @@ static void watch_end(struct emu *emu, struct emu_process *process)
 		emu->nr_watched++;
 		return;
 	}
-	process->started = started(process->tgid);
+	process->started = emu_process_started(process->tgid);
 	emu->nr_unwatched++;
 }
 
 static _Thread_local unsigned int adopted_here; /* processes that this thread has adopted */
 
-/* A process that was not known, with its first task; the creator's process is locked. Somebody else
- * may have been faster: theirs stays. */
-static void adopt_process(struct emu *emu, pid_t tgid, const struct emu_task *creator)
+/* A child in its creator's memory reads the creator's answers: no more of them as long as it is
+ * there. */
+static void note_sharer(const struct emu_process *process, struct emu_process *parent)
+{
+	if (!parent || process->own_memory)
+		return;
+	parent->no_answers |= parent->sharer != 0;
+	parent->sharer = process->tgid;
+}
+
+/* A process that was not known, with its first task; its parent is locked (NULL: it has none here,
+ * or that ended), and the creator one of its tasks (NULL: not known which). Somebody else may have
+ * been faster: theirs stays. */
+static void adopt_process(struct emu *emu, pid_t tgid, const struct emu_task *creator,
+			  struct emu_process *parent)
 {
 	struct emu_process *process = calloc(1, sizeof(*process));
 	struct emu_process **at;
@@ -180,11 +212,13 @@ static void adopt_process(struct emu *emu, pid_t tgid, const struct emu_task *cr
 	process->tgid = tgid;
 	process->refs = 1;
 	process->pidfd = -1;
-	process->vdso = creator ? creator->process->vdso : 0;
+	process->vdso = parent ? parent->vdso : 0;
 	pthread_mutex_init(&process->lock, NULL);
 	process->tasks = new_task(emu, process, tgid, creator);
-	emu_answers_child(emu, process, creator ? creator->process : NULL);
-	emu_mm_new(emu, process, creator ? creator->process : NULL);
+	process->nr_tasks = 1;
+	emu_answers_child(emu, process, parent);
+	note_sharer(process, parent);
+	emu_mm_new(emu, process, parent);
 	pthread_mutex_lock(&emu->table_lock);
 	taken = lookup_process(emu, tgid) != NULL;
 	if (!taken && process->tasks) {
@@ -211,9 +245,12 @@ static struct emu_task *adopt_thread(struct emu *emu, struct emu_process *proces
 		return NULL;
 	task->next = process->tasks;
 	process->tasks = task;
+	process->nr_tasks++;
 	pthread_mutex_lock(&emu->table_lock);
 	hash_task(emu, task);
 	pthread_mutex_unlock(&emu->table_lock);
+	atomic_store_explicit(&emu->cloners[(unsigned int)process->tgid % EMU_CLONERS],
+			      process->tgid, memory_order_relaxed);
 	return task;
 }
 
@@ -227,7 +264,7 @@ static void lock_process(struct emu *emu, struct emu_process *process)
 }
 
 /* The process of `tgid`, locked and referenced; NULL when it is not known. */
-static struct emu_process *get_process(struct emu *emu, pid_t tgid)
+struct emu_process *emu_process_get(struct emu *emu, pid_t tgid)
 {
 	struct emu_process *process;
 
@@ -241,7 +278,7 @@ static struct emu_process *get_process(struct emu *emu, pid_t tgid)
 	return process;
 }
 
-static void drop(struct emu *emu, struct emu_process *process)
+void emu_process_drop(struct emu *emu, struct emu_process *process)
 {
 	pthread_mutex_unlock(&process->lock);
 	emu_process_put(emu, process);
@@ -260,6 +297,35 @@ static const struct emu_task *forker(struct emu_process *parent, pid_t pid)
 	return parent->tasks;
 }
 
+/* Its parent ended before it was seen. The parent's exit settled it, unless it was killed; or its
+ * mark tells whose ranges it has: `mine` is locked, and with it only its own are adopted. */
+static void adopt_orphan(struct emu *emu, pid_t tgid, struct emu_process *mine)
+{
+	struct emu_process *owner = emu_mark_owner(emu, tgid);
+
+	if (mine ? owner == mine : !owner)
+		adopt_process(emu, tgid, NULL, owner);
+	if (!owner)
+		return;
+	if (!mine) {
+		lock_process(emu, owner);
+		adopt_process(emu, tgid, NULL, owner);
+		pthread_mutex_unlock(&owner->lock);
+	}
+	emu_process_put(emu, owner);
+}
+
+static void adopt_orphans(struct emu *emu, struct emu_process *mine)
+{
+	pid_t *orphans;
+	size_t nr = emu_children(emu->supervisor, emu->supervisor, &orphans);
+
+	for (size_t i = 0; i < nr; i++)
+		if (!emu_task_known(emu, orphans[i]))
+			adopt_orphan(emu, orphans[i], mine);
+	free(orphans);
+}
+
 /* Makes the process of `tgid` known if it belongs to the tree; its unknown ancestors first. `ppid`:
  * its parent if that was looked up, else 0. */
 static bool adopt(struct emu *emu, pid_t tgid, long ppid, unsigned int depth)
@@ -271,25 +337,23 @@ static bool adopt(struct emu *emu, pid_t tgid, long ppid, unsigned int depth)
 	if (ppid <= 0 || depth > 4096)
 		return false;
 	if (ppid == emu->supervisor) {
-		/* Its parent died before it was seen; the parent's exit settled it, unless it was
-		 * killed. */
-		adopt_process(emu, tgid, NULL);
+		adopt_orphan(emu, tgid, NULL);
 		return true;
 	}
-	parent = get_process(emu, (pid_t)ppid);
+	parent = emu_process_get(emu, (pid_t)ppid);
 	if (!parent) {
 		if (!adopt(emu, (pid_t)ppid, 0, depth + 1))
 			return false;
-		parent = get_process(emu, (pid_t)ppid);
+		parent = emu_process_get(emu, (pid_t)ppid);
 		if (!parent)
 			return false;
 	}
-	adopt_process(emu, tgid, forker(parent, tgid));
-	drop(emu, parent);
+	adopt_process(emu, tgid, forker(parent, tgid), parent);
+	emu_process_drop(emu, parent);
 	return true;
 }
 
-static struct emu_task *find_in(struct emu_process *process, pid_t tid)
+struct emu_task *emu_thread_find(struct emu_process *process, pid_t tid)
 {
 	struct emu_task *t = process->tasks;
 
@@ -301,7 +365,7 @@ static struct emu_task *find_in(struct emu_process *process, pid_t tid)
 /* The process that `tid` belongs to, or -1. Those that made threads are asked first: a signal that
  * is not sent tells that the thread is theirs, and costs a fiftieth of reading /proc. *ppid: its
  * parent, 0 when that was not seen in passing. */
-static long tgid_of(struct emu *emu, pid_t tid, long *ppid)
+long emu_tgid_of(struct emu *emu, pid_t tid, long *ppid)
 {
 	*ppid = 0;
 	for (unsigned int i = 0; i < EMU_CLONERS; i++) {
@@ -313,7 +377,35 @@ static long tgid_of(struct emu *emu, pid_t tid, long *ppid)
 	return emu_proc_family(tid, ppid);
 }
 
-struct emu_task *emu_task_get(struct emu *emu, pid_t tid)
+struct emu_task *emu_thread_adopt(struct emu *emu, struct emu_process *process, pid_t tid)
+{
+	struct emu_task *task = emu_thread_find(process, tid);
+	char path[48];
+
+	if (task)
+		return task;
+	snprintf(path, sizeof(path), "/proc/%d/task/%d", process->tgid, tid);
+	return access(path, F_OK) ? NULL : adopt_thread(emu, process, tid);
+}
+
+/* A known one, of its locked process, that may have ended unseen: was it there less than `age` ns
+ * ago? No tid is dealt anew so soon. */
+static bool is_there(struct emu *emu, struct emu_task *task, uint64_t age)
+{
+	uint64_t now;
+
+	if (!emu->marks || task->tid == task->process->tgid)
+		return true;
+	now = emu_now();
+	if (now - task->seen >= age && !emu_thread_there(emu, task)) {
+		emu_thread_forget(emu, task);
+		return false;
+	}
+	task->seen = now;
+	return true;
+}
+
+static struct emu_task *get(struct emu *emu, pid_t tid, uint64_t age)
 {
 	struct emu_process *process = NULL;
 	struct emu_task *task;
@@ -328,29 +420,39 @@ struct emu_task *emu_task_get(struct emu *emu, pid_t tid)
 	pthread_mutex_unlock(&emu->table_lock);
 	if (process) {
 		lock_process(emu, process);
-		task = find_in(process, tid);
-		if (task)
+		task = emu_thread_find(process, tid);
+		if (task && is_there(emu, task, age))
 			return task;
-		drop(emu, process);
+		emu_process_drop(emu, process);
 	}
 	emu_crew_more(emu);
-	tgid = tgid_of(emu, tid, &ppid);
+	tgid = emu_tgid_of(emu, tid, &ppid);
 	if (tgid <= 0)
 		return NULL;
-	process = get_process(emu, (pid_t)tgid);
+	process = emu_process_get(emu, (pid_t)tgid);
 	if (!process) {
 		if (!adopt(emu, (pid_t)tgid, ppid, 0))
 			return NULL;
-		process = get_process(emu, (pid_t)tgid);
+		process = emu_process_get(emu, (pid_t)tgid);
 		if (!process)
 			return NULL;
 	}
-	task = find_in(process, tid);
-	if (!task)
+	task = emu_thread_find(process, tid);
+	if (!task) {
+		if (process->nr_tasks > 2 * process->looked_at + 64)
+			emu_threads_forget(emu, process);
 		task = adopt_thread(emu, process, tid);
+	}
 	if (!task)
-		drop(emu, process);
+		emu_process_drop(emu, process);
 	return task;
+}
+
+struct emu_task *emu_task_get(struct emu *emu, pid_t caller)
+{
+	enum { SOON = 10000000 };
+
+	return get(emu, caller, SOON);
 }
 
 struct emu_task *emu_task_find(struct emu_call *call, pid_t tid)
@@ -359,14 +461,14 @@ struct emu_task *emu_task_find(struct emu_call *call, pid_t tid)
 	struct emu_task *task;
 
 	if (call->locked == home) {
-		task = tid == 0 ? call->task : find_in(home, tid);
-		if (task)
+		task = tid == 0 || tid == call->caller ? call->task : emu_thread_find(home, tid);
+		if (task && (task == call->task || is_there(call->emu, task, 0)))
 			return task;
 	}
 	if (tid == 0)
 		tid = call->caller;
 	pthread_mutex_unlock(&call->locked->lock);
-	task = emu_task_get(call->emu, tid);
+	task = get(call->emu, tid, 0);
 	if (!task) {
 		pthread_mutex_lock(&call->locked->lock);
 		return NULL;
@@ -381,10 +483,12 @@ struct emu_task *emu_task_find(struct emu_call *call, pid_t tid)
 
 bool emu_task_known(struct emu *emu, pid_t tid)
 {
+	const struct emu_task *task;
 	bool known;
 
 	pthread_mutex_lock(&emu->table_lock);
-	known = lookup(emu, tid) != NULL;
+	task = lookup(emu, tid);
+	known = task && (!emu->marks || task->tid == task->process->tgid);
 	pthread_mutex_unlock(&emu->table_lock);
 	return known;
 }
@@ -394,13 +498,13 @@ struct emu_task *emu_task_first(struct emu *emu, pid_t pid)
 	struct emu_process *process;
 	struct emu_task *task;
 
-	adopt_process(emu, pid, NULL);
-	process = get_process(emu, pid);
+	adopt_process(emu, pid, NULL, NULL);
+	process = emu_process_get(emu, pid);
 	if (!process)
 		return NULL;
 	task = process->tasks;
 	emu_task_bind(emu, task);
-	drop(emu, process);
+	emu_process_drop(emu, process);
 	return task;
 }
 
@@ -417,7 +521,16 @@ static void remove_task(struct emu *emu, struct emu_task *task)
 		at = &(*at)->next;
 	if (*at)
 		*at = task->next;
+	task->process->nr_tasks--;
 	free_task(emu, task);
+}
+
+void emu_thread_forget(struct emu *emu, struct emu_task *task)
+{
+	if (emu_policy_watches(emu, task->process))
+		emu_policy_ending(emu, task);
+	emu_answers_forget(emu, task);
+	remove_task(emu, task);
 }
 
 /* The task's own exit: its process is locked, and the caller does not touch it again. */
@@ -430,36 +543,20 @@ void emu_task_exit(struct emu *emu, struct emu_task *task)
 		remove_task(emu, task);
 }
 
-bool emu_tasks_alike(const struct emu_process *process)
+/* It may be another thread that has begun the image, and taken its process's id. */
+static void retake_state(struct emu *emu, struct emu_task *task)
 {
-	const struct emu_task *first = process->tasks;
+	const struct emu_task *like = emu_mark_look(emu, task->tid);
 
-	for (const struct emu_task *t = first; t; t = t->next)
-		if (t->asked || t->policy || t->narrowed != first->narrowed ||
-		    !mc_cpumask_equal(t->allowed, first->allowed))
-			return false;
-	return true;
-}
+	bool other = like && !emu_alike(like, task);
 
-bool emu_thread_unseen_exit(struct emu *emu, pid_t tid)
-{
-	struct emu_process *process;
-	bool done = false;
-	long tgid, ppid;
-
-	if (emu_task_known(emu, tid))
-		return false;
-	tgid = tgid_of(emu, tid, &ppid);
-	process = tgid > 0 && tgid != tid ? get_process(emu, (pid_t)tgid) : NULL;
-	if (!process)
-		return false;
-	if (!find_in(process, tid) && emu_tasks_alike(process) &&
-	    !emu_policy_watches(emu, process)) {
-		(void)emu_clone_match(emu, process, tid);
-		done = true;
+	if (other) {
+		take_state(emu, task, like);
+		emu_task_place(emu, task);
 	}
-	drop(emu, process);
-	return done;
+	emu_mark_looked(emu, like);
+	if (other)
+		emu_mark(emu, task);
 }
 
 /* A new image: the other threads are gone, ranges too. */
@@ -476,7 +573,12 @@ void emu_process_exec(struct emu *emu, struct emu_task *task)
 	emu_answers_free(emu, process);
 	process->vdso = 0;
 	process->own_memory = process->no_answers = false;
+	process->owns = false;
+	process->sharer = 0;
+	process->looked_at = process->nr_tasks;
 	emu_mm_exec(emu, process);
+	if (emu->marks)
+		retake_state(emu, task);
 	for (struct emu_task *t = process->tasks; t; t = t->next) {
 		t->pointer = 0;
 		t->told = false;
@@ -492,6 +594,7 @@ void emu_process_exec(struct emu *emu, struct emu_task *task)
 void emu_process_gone(struct emu *emu, pid_t tgid)
 {
 	struct emu_process **at, *process;
+	bool owned;
 
 	pthread_mutex_lock(&emu->table_lock);
 	at = &emu->process_hash[(unsigned int)tgid % EMU_HASH];
@@ -518,87 +621,12 @@ void emu_process_gone(struct emu *emu, pid_t tgid)
 		close(process->pidfd);
 		process->pidfd = -1;
 	}
-	drop(emu, process);
-}
-
-/* All processes, each referenced; *all is malloc'ed. */
-static size_t every_process(struct emu *emu, struct emu_process ***all)
-{
-	size_t nr = 0, room = 0;
-
-	pthread_mutex_lock(&emu->table_lock);
-	for (unsigned int i = 0; i < EMU_HASH; i++)
-		for (struct emu_process *p = emu->process_hash[i]; p; p = p->hash_next)
-			room++;
-	*all = calloc(room ? room : 1, sizeof(struct emu_process *));
-	for (unsigned int i = 0; *all && i < EMU_HASH; i++)
-		for (struct emu_process *p = emu->process_hash[i]; p; p = p->hash_next) {
-			p->refs++;
-			(*all)[nr++] = p;
-		}
-	pthread_mutex_unlock(&emu->table_lock);
-	return nr;
-}
-
-void emu_processes_look(struct emu *emu)
-{
-	struct emu_process **all;
-	bool any;
-	size_t nr;
-
-	pthread_mutex_lock(&emu->table_lock);
-	any = emu->nr_unwatched > 0;
-	pthread_mutex_unlock(&emu->table_lock);
-	if (!any)
-		return;
-	nr = every_process(emu, &all);
-	for (size_t i = 0; i < nr; i++) {
-		pid_t tgid = all[i]->tgid;
-		bool over;
-
-		/* One whose call waits for another process is looked for next time. */
-		if (pthread_mutex_trylock(&all[i]->lock)) {
-			emu_process_put(emu, all[i]);
-			continue;
-		}
-		over = !all[i]->dead && all[i]->pidfd < 0 && started(tgid) != all[i]->started;
-		drop(emu, all[i]);
-		if (over)
-			emu_process_gone(emu, tgid);
+	owned = process->owns;
+	emu_process_drop(emu, process);
+	if (owned) {
+		adopt_orphans(emu, NULL);
+		emu_marks_ended(emu);
 	}
-	free(all);
-}
-
-void emu_each_process(struct emu *emu, void (*fn)(struct emu *emu, struct emu_process *process))
-{
-	struct emu_process **all;
-	size_t nr = every_process(emu, &all);
-
-	for (size_t i = 0; i < nr; i++) {
-		pthread_mutex_lock(&all[i]->lock);
-		fn(emu, all[i]);
-		drop(emu, all[i]);
-	}
-	free(all);
-}
-
-_Thread_local struct emu_call *emu_call_here;
-
-void emu_each_process_now(struct emu *emu, void (*fn)(struct emu *emu, struct emu_process *process))
-{
-	struct emu_process **all, *mine = emu_call_here ? emu_call_here->locked : NULL;
-	size_t nr = every_process(emu, &all);
-
-	for (size_t i = 0; i < nr; i++) {
-		if (all[i] == mine) {
-			fn(emu, all[i]);
-		} else if (!pthread_mutex_trylock(&all[i]->lock)) {
-			fn(emu, all[i]);
-			pthread_mutex_unlock(&all[i]->lock);
-		}
-		emu_process_put(emu, all[i]);
-	}
-	free(all);
 }
 
 void emu_settle(struct emu_call *call, struct emu_task *task)
@@ -607,13 +635,15 @@ void emu_settle(struct emu_call *call, struct emu_task *task)
 	struct emu *emu = call->emu;
 
 	emu_clones_settle(emu, process, adopt_thread);
+	if (process->owns)
+		adopt_orphans(emu, process);
 	for (struct emu_task *t = task ? task : process->tasks; t; t = task ? NULL : t->next) {
 		pid_t *pids;
 		size_t nr = emu_children(process->tgid, t->tid, &pids);
 
 		for (size_t i = 0; i < nr; i++)
 			if (!emu_task_known(emu, pids[i]))
-				adopt_process(emu, pids[i], t);
+				adopt_process(emu, pids[i], t, process);
 		free(pids);
 	}
 }
@@ -627,7 +657,7 @@ static void settle_told(struct emu *emu, struct emu_process *process)
 
 		for (size_t i = 0; i < nr; i++)
 			if (!emu_task_known(emu, pids[i]))
-				adopt_process(emu, pids[i], t);
+				adopt_process(emu, pids[i], t, process);
 		if (t->told)
 			free(pids);
 	}
@@ -636,14 +666,9 @@ static void settle_told(struct emu *emu, struct emu_process *process)
 void emu_settle_told(struct emu *emu)
 {
 	enum { GENERATIONS = 16 }; /* a storm of forks shall not hold us for ever */
-	pid_t *orphans;
-	size_t nr = emu_children(emu->supervisor, emu->supervisor, &orphans);
 	unsigned int before;
 
-	for (size_t i = 0; i < nr; i++)
-		if (!emu_task_known(emu, orphans[i]))
-			adopt_process(emu, orphans[i], NULL);
-	free(orphans);
+	adopt_orphans(emu, NULL);
 	for (int i = 0; i < GENERATIONS; i++) {
 		before = adopted_here;
 		emu_each_process(emu, settle_told);

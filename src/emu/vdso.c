@@ -38,45 +38,58 @@ enum { ENTRY_ARMED = 2, ENTRY_CODE = 9, ENTRY_PLAIN = 13, ENTRY_IP = 20 };
 /*
  * The thread pointer as the call's third argument, which the kernel ignores, shows the supervisor
  * whose answer to put where. The slot's pointer is read before the answer and once more after it:
- * it is cleared first when a slot changes hands, and written last.
+ * it is cleared first when a slot changes hands, and written last. Then the thread's tid, where its
+ * C library has it: threads end unseen, and the next one may have the same thread pointer.
  */
 static const unsigned char code[] = {
-	0x64, 0x48, 0x8b, 0x14, 0x25, 0, 0, 0, 0, /* mov %fs:0,%rdx */
-	0x48, 0x89, 0xd0,                  /* mov %rdx,%rax */
-	0x48, 0xc1, 0xe8, 0x06,            /* shr $6,%rax */
-	0x69, 0xc0, 0xb1, 0x79, 0x37, 0x9e, /* imul $0x9e3779b1,%eax,%eax */
-	0xc1, 0xe8, 0x1d,                  /* shr $32-log2(sets),%eax */
-	0xc1, 0xe0, 0x07,                  /* shl $7,%eax */
-	0x48, 0x8d, 0x0d, 0x9d, 0x00, 0x00, 0x00, /* lea table(%rip),%rcx */
-	0x48, 0x01, 0xc1,                  /* add %rax,%rcx */
-	0xb8, 0x08, 0x00, 0x00, 0x00,      /* mov $8,%eax */
-	0x48, 0x39, 0x11,                  /* 1: cmp %rdx,(%rcx) */
-	0x74, 0x15,                        /* je 2f */
-	0x48, 0x83, 0xc1, 0x10,            /* add $16,%rcx */
-	0xff, 0xc8,                        /* dec %eax */
-	0x75, 0xf3,                        /* jnz 1b */
-	0xb8, 0x35, 0x01, 0x00, 0x00,      /* 3: mov $__NR_getcpu,%eax */
-	0x0f, 0x05,                        /* syscall */
-	0x83, 0xf8, 0xfc,                  /* cmp $-EINTR,%eax */
-	0x74, 0xf4,                        /* je 3b */
-	0xc3,                              /* ret */
-	0x4c, 0x8b, 0x41, 0x08,            /* 2: mov 8(%rcx),%r8 */
-	0x48, 0x39, 0x11,                  /* cmp %rdx,(%rcx) */
-	0x75, 0xea,                        /* jne 3b */
-	0x48, 0x85, 0xd2,                  /* test %rdx,%rdx */
-	0x74, 0xe5,                        /* je 3b */
-	0x48, 0x85, 0xff,                  /* test %rdi,%rdi */
-	0x74, 0x03,                        /* je 4f */
-	0x44, 0x89, 0x07,                  /* mov %r8d,(%rdi) */
-	0x49, 0xc1, 0xe8, 0x20,            /* 4: shr $32,%r8 */
-	0x48, 0x85, 0xf6,                  /* test %rsi,%rsi */
-	0x74, 0x03,                        /* je 5f */
-	0x44, 0x89, 0x06,                  /* mov %r8d,(%rsi) */
-	0x31, 0xc0, 0xc3,                  /* 5: xor %eax,%eax; ret */
+	0x64, 0x48, 0x8b, 0x14, 0x25, 0,    0,    0, 0, /* mov %fs:0,%rdx */
+	0x48, 0x89, 0xd0,                               /* mov %rdx,%rax */
+	0x48, 0xc1, 0xe8, 0x06,                         /* shr $6,%rax */
+	0x69, 0xc0, 0xb1, 0x79, 0x37, 0x9e,             /* imul $0x9e3779b1,%eax,%eax */
+	0xc1, 0xe8, 0x1d,                               /* shr $32-log2(sets),%eax */
+	0xc1, 0xe0, 0x07,                               /* shl $7,%eax */
+	0x48, 0x8d, 0x0d, 0xdd, 0x00, 0x00, 0x00,       /* lea table(%rip),%rcx */
+	0x48, 0x01, 0xc1,                               /* add %rax,%rcx */
+	0xb8, 0x08, 0x00, 0x00, 0x00,                   /* mov $8,%eax */
+	0x48, 0x39, 0x11,                               /* 1: cmp %rdx,(%rcx) */
+	0x74, 0x15,                                     /* je 2f */
+	0x48, 0x83, 0xc1, 0x10,                         /* add $16,%rcx */
+	0xff, 0xc8,                                     /* dec %eax */
+	0x75, 0xf3,                                     /* jnz 1b */
+	0xb8, 0x35, 0x01, 0x00, 0x00,                   /* 3: mov $__NR_getcpu,%eax */
+	0x0f, 0x05,                                     /* syscall */
+	0x83, 0xf8, 0xfc,                               /* cmp $-EINTR,%eax */
+	0x74, 0xf4,                                     /* je 3b */
+	0xc3,                                           /* ret */
+	0x4c, 0x8b, 0x41, 0x08,                         /* 2: mov 8(%rcx),%r8 */
+	0x48, 0x39, 0x11,                               /* cmp %rdx,(%rcx) */
+	0x75, 0xea,                                     /* jne 3b */
+	0x48, 0x85, 0xd2,                               /* test %rdx,%rdx */
+	0x74, 0xe5,                                     /* je 3b */
+	0x4c, 0x89, 0xc0,                               /* mov %r8,%rax */
+	0x48, 0xc1, 0xe8, 0x36,                         /* shr $54,%rax */
+	0xc1, 0xe0, 0x04,                               /* shl $4,%eax */
+	0x64, 0x44, 0x8b, 0x08,                         /* mov %fs:(%rax),%r9d */
+	0x4c, 0x89, 0xc0,                               /* mov %r8,%rax */
+	0x48, 0xc1, 0xe8, 0x20,                         /* shr $32,%rax */
+	0x25, 0xff, 0xff, 0x3f, 0x00,                   /* and $0x3fffff,%eax */
+	0x44, 0x39, 0xc8,                               /* cmp %r9d,%eax */
+	0x75, 0xc6,                                     /* jne 3b */
+	0x48, 0x85, 0xff,                               /* test %rdi,%rdi */
+	0x74, 0x0a,                                     /* je 4f */
+	0x44, 0x89, 0xc0,                               /* mov %r8d,%eax */
+	0x25, 0xff, 0xff, 0x0f, 0x00,                   /* and $0xfffff,%eax */
+	0x89, 0x07,                                     /* mov %eax,(%rdi) */
+	0x48, 0x85, 0xf6,                               /* 4: test %rsi,%rsi */
+	0x74, 0x08,                                     /* je 5f */
+	0x44, 0x89, 0xc0,                               /* mov %r8d,%eax */
+	0xc1, 0xe8, 0x14,                               /* shr $20,%eax */
+	0x89, 0x06,                                     /* mov %eax,(%rsi) */
+	0x31, 0xc0, 0xc3,                               /* 5: xor %eax,%eax; ret */
 };
 /* Where the code has what depends on the host, and its parts behind it, each on lines of its own:
  * code that is run near to what is written would be slow. */
-enum { CODE_SHIFT = 24, CODE_IP = 63, AT_ARMED = 128, AT_TABLE = 192 };
+enum { CODE_SHIFT = 24, CODE_IP = 63, AT_ARMED = 192, AT_TABLE = 256 };
 static const unsigned char read_fs_base[] = {
 	0xf3, 0x48, 0x0f, 0xae, 0xc2,      /* rdfsbase %rdx */
 	0x0f, 0x1f, 0x40, 0x00,            /* nopl 0(%rax) */

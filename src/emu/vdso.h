@@ -4,8 +4,8 @@
  * lie.
  *
  * The entry of getcpu makes the call itself as long as the byte `armed` is 0; then it goes to the
- * code behind the image, which looks in the table first. Slots are {thread pointer, CPU | node <<
- * 32}, eight to a set, the set by a hash of the thread pointer.
+ * code behind the image, which looks in the table first. Slots are {thread pointer,
+ * emu_vdso_answer()}, eight to a set, the set by a hash of the thread pointer.
  */
 #ifndef MC_EMU_VDSO_H
 #define MC_EMU_VDSO_H
@@ -27,6 +27,16 @@ struct emu_vdso {
 	unsigned int sets;
 };
 const struct emu_vdso *emu_vdso(void);
+
+/* The answer for one thread: its tid stands `at` (a multiple of 16) bytes behind its thread
+ * pointer. 0: it can't be told so. */
+static inline uint64_t emu_vdso_answer(unsigned int cpu, unsigned int node, pid_t tid,
+				       unsigned int at)
+{
+	if (cpu >> 20 || node >> 12 || tid <= 0 || tid >> 22 || at % 16 || at >> 14)
+		return 0;
+	return cpu | (uint64_t)node << 20 | (uint64_t)tid << 32 | (uint64_t)(at / 16) << 54;
+}
 
 /* /proc/TID/mem and AT_SYSINFO_EHDR of a task. The first stays with the address space it was opened
  * for, through exec, death, and whatever the process does with its rights. */

@@ -84,6 +84,7 @@ static int64_t take_mask(struct emu_call *call, pid_t tid, struct mc_cpumask *ma
 	mc_cpumask_copy(task->allowed, mask);
 	emu_task_place(emu, task);
 	emu_task_bind(emu, task);
+	emu_mark(emu, task);
 	return 0;
 }
 

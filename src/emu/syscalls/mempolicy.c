@@ -56,6 +56,7 @@ int64_t emu_set_mempolicy(struct emu_call *call)
 	}
 	pol_put(call->task->policy->pol);
 	call->task->policy->pol = pol;
+	emu_mark(call->emu, call->task);
 	return 0;
 }
 

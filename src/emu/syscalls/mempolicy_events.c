@@ -8,6 +8,8 @@
  * write into rings of one CPU only), and new threads inherit them. A thread of ours takes what is
  * in rings that are half full, whoever asks takes the rest. Records carry the time, and so does
  * each change of a thread's node or policy: nothing is settled when a thread pins itself.
+ * Beginnings of threads are records, too: of one that has ended and was never known, its creator
+ * tells what it was.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -25,7 +27,7 @@
 #include "emu/syscalls/mempolicy_events.h"
 
 /* More CPUs than this make thread creation too dear: an inherited event each. */
-enum { CPUS = 64, RING_PAGES = 512, RECORDS = 1 << 22 };
+enum { CPUS = 64, RING_PAGES = 512, RECORDS = 1 << 22, BIRTHS = 1 << 20, CHAINS = 256 };
 
 struct ring {
 	int fd;
@@ -37,6 +39,13 @@ struct ring {
 struct touch {
 	uint64_t key, time; /* key 0: free */
 	pid_t tid;
+};
+
+/* A thread and who made it. */
+struct birth {
+	pid_t tid, creator;
+	uint64_t time;
+	size_t next; /* of its chain, from 1; 0: none */
 };
 
 /* `tid` was on the node, with the policy, until `time`. */
@@ -53,6 +62,8 @@ struct mp_touched {
 	pid_t tgid;
 	struct touch *touch;
 	size_t count, room;
+	struct birth *birth;
+	size_t nr_birth, room_birth, chain[CHAINS];
 	struct until *until; /* under the process's lock */
 	size_t nr_until, room_until;
 	int *fd;
@@ -128,6 +139,42 @@ static void take(struct mp_events *events, const struct sample *s, unsigned int 
 	note(t, HUGE_KEY | s->addr >> 21, (pid_t)s->tid, s->time);
 }
 
+/* PERF_RECORD_FORK */
+struct fork_record {
+	struct perf_event_header header;
+	uint32_t pid, parent_pid, tid, creator;
+	uint64_t time;
+};
+
+static void link_birth(struct mp_touched *t, size_t i)
+{
+	size_t *head = &t->chain[(unsigned int)t->birth[i].tid % CHAINS];
+
+	t->birth[i].next = *head;
+	*head = i + 1;
+}
+
+static void take_birth(struct mp_events *events, const struct fork_record *f)
+{
+	struct mp_touched *t = events->touched;
+
+	while (t && t->tgid != (pid_t)f->pid)
+		t = t->next;
+	if (!t || f->pid != f->parent_pid || t->nr_birth >= BIRTHS)
+		return;
+	if (t->nr_birth == t->room_birth) {
+		size_t room = 2 * t->room_birth + 64;
+		struct birth *bigger = realloc(t->birth, room * sizeof(*bigger));
+
+		if (!bigger)
+			return;
+		t->birth = bigger;
+		t->room_birth = room;
+	}
+	t->birth[t->nr_birth++] = (struct birth){(pid_t)f->tid, (pid_t)f->creator, f->time, 0};
+	link_birth(t, t->nr_birth - 1);
+}
+
 static void copy_out(const struct ring *ring, void *to, uint64_t at, size_t len)
 {
 	size_t from = (size_t)(at & (ring->size - 1)), first = (size_t)ring->size - from;
@@ -156,6 +203,12 @@ static void drain(struct mp_events *events)
 			if (s.header.type == PERF_RECORD_SAMPLE && s.header.size == sizeof(s)) {
 				copy_out(ring, &s, tail, sizeof(s));
 				take(events, &s, shift);
+			} else if (s.header.type == PERF_RECORD_FORK &&
+				   s.header.size == sizeof(struct fork_record)) {
+				struct fork_record f;
+
+				copy_out(ring, &f, tail, sizeof(f));
+				take_birth(events, &f);
 			}
 			tail += s.header.size;
 		}
@@ -197,6 +250,7 @@ static int open_event(uint64_t config, pid_t tid, unsigned int cpu, int ring)
 		attr.sample_period = 1;
 		attr.inherit = 1;
 		attr.inherit_thread = 1;
+		attr.task = 1;
 		attr.remove_on_exec = 1;
 	} else {
 		attr.wakeup_watermark = (uint32_t)(RING_PAGES / 2 * sysconf(_SC_PAGESIZE));
@@ -291,6 +345,11 @@ int mp_events_possible(struct emu *emu)
 		return -errno;
 	close(fd);
 	return 0;
+}
+
+bool emu_policy_sees(struct emu *emu)
+{
+	return !mp_events_possible(emu);
 }
 
 void emu_policy_tier(struct emu *emu, char *text, size_t size)
@@ -450,6 +509,7 @@ void mp_events_end(struct emu_mm *mm)
 	for (size_t i = 0; i < t->nr_until; i++)
 		pol_put(t->until[i].pol);
 	free(t->until);
+	free(t->birth);
 	free(t->touch);
 	free(t);
 }
@@ -478,8 +538,8 @@ void mp_events_until(struct emu *emu, struct emu_task *task)
 }
 
 /* What the thread was at that time: the first change after it tells, else what it is now. */
-static bool who_was(struct emu *emu, struct emu_process *process, const struct touch *touch,
-		    struct mp_who *who)
+static bool state_of(struct emu *emu, struct emu_process *process, const struct touch *touch,
+		     struct mp_who *who)
 {
 	struct mp_touched *t = process->mm->touched;
 
@@ -495,6 +555,45 @@ static bool who_was(struct emu *emu, struct emu_process *process, const struct t
 		*who = (struct mp_who){mp_task_node(emu, task),
 				       task->policy ? task->policy->pol : NULL};
 		return true;
+	}
+	return false;
+}
+
+/* Who made the thread that had this tid then, and when; false: not known. */
+static bool creator_of(struct mp_touched *t, struct touch *touch)
+{
+	const struct birth *last = NULL;
+
+	pthread_mutex_lock(&t->events->lock);
+	for (size_t i = t->chain[(unsigned int)touch->tid % CHAINS]; i; i = t->birth[i - 1].next) {
+		const struct birth *b = &t->birth[i - 1];
+
+		if (b->tid == touch->tid && b->time <= touch->time &&
+		    (!last || b->time > last->time))
+			last = b;
+	}
+	if (last) {
+		touch->tid = last->creator;
+		touch->time = last->time;
+	}
+	pthread_mutex_unlock(&t->events->lock);
+	return last;
+}
+
+/* Of a thread that is not known: it is there, or its creator was what it was. */
+static bool who_was(struct emu *emu, struct emu_process *process, const struct touch *touch,
+		    struct mp_who *who)
+{
+	enum { GENERATIONS = 16 };
+	struct touch at = *touch;
+
+	for (int i = 0; i < GENERATIONS; i++) {
+		if (state_of(emu, process, &at, who))
+			return true;
+		if (emu_thread_adopt(emu, process, at.tid))
+			return state_of(emu, process, &at, who);
+		if (!creator_of(process->mm->touched, &at))
+			break;
 	}
 	return false;
 }
@@ -528,6 +627,20 @@ bool mp_events_who(struct emu *emu, struct emu_process *process, uint64_t page, 
 	return found && who_was(emu, process, &touch, who);
 }
 
+/* Those that have ended since touch nothing any more. */
+static void drop_births(struct mp_touched *t, uint64_t since)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < t->nr_birth; i++)
+		if (t->birth[i].time >= since || !syscall(SYS_tgkill, t->tgid, t->birth[i].tid, 0))
+			t->birth[kept++] = t->birth[i];
+	t->nr_birth = kept;
+	memset(t->chain, 0, sizeof(t->chain));
+	for (size_t i = 0; i < kept; i++)
+		link_birth(t, i);
+}
+
 void mp_events_settled(struct emu_process *process, uint64_t since)
 {
 	struct mp_touched *t = process->mm ? process->mm->touched : NULL;
@@ -544,6 +657,7 @@ void mp_events_settled(struct emu_process *process, uint64_t since)
 	for (size_t i = 0; i < room; i++)
 		if (old[i].key && old[i].time >= since)
 			note(t, old[i].key, old[i].tid, old[i].time);
+	drop_births(t, since);
 	pthread_mutex_unlock(&t->events->lock);
 	free(old);
 	for (size_t i = 0; i < t->nr_until; i++) {

@@ -354,14 +354,20 @@ static void share(struct mp_state *state, struct emu_mm *parent, struct emu_mm *
 	child->nr_family = child->nr_inherited = n;
 }
 
+bool emu_mm_asked(const struct emu_process *process)
+{
+	return process->mm && process->mm->asked;
+}
+
 void emu_mm_new(struct emu *emu, struct emu_process *process, const struct emu_process *parent)
 {
 	struct mp_state *state = mp_state(emu);
 
-	if (!state || !parent || !parent->mm || !parent->mm->asked)
+	if (!state || !parent || !emu_mm_asked(parent))
 		return;
 	/* It is locked, and const only for the core's sake. */
-	mp_settle_all(emu, (struct emu_process *)parent);
+	if (!parent->dead)
+		mp_settle_all(emu, (struct emu_process *)parent);
 	if (!mp_mm(process))
 		return;
 	process->mm->asked = true;
@@ -418,10 +424,14 @@ struct emu_policy *mp_task(struct emu_task *task)
 
 void emu_policy_task_new(struct emu *emu, struct emu_task *task, const struct emu_task *creator)
 {
+	struct pol *pol = creator && creator->policy ? creator->policy->pol : NULL;
+
 	(void)emu;
 	/* A task without a policy has none of this: most never do. */
-	if (creator && creator->policy && creator->policy->pol && mp_task(task))
-		task->policy->pol = pol_get(creator->policy->pol);
+	if ((pol || task->policy) && mp_task(task)) {
+		pol_put(task->policy->pol);
+		task->policy->pol = pol_get(pol);
+	}
 }
 
 void emu_policy_task_gone(struct emu *emu, struct emu_task *task)

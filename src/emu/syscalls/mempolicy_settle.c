@@ -476,7 +476,8 @@ void emu_policy_moving(struct emu *emu, struct emu_task *task)
 		return;
 	}
 	/* From now on its threads may differ. What they have touched by now is told by counts. */
-	if (process->tasks->next && mp_events_watch(emu, process)) {
+	if (emu_threads_many(emu, process) && mp_events_watch(emu, process)) {
+		emu_threads_adopt(emu, process);
 		mp_settle_all(emu, process);
 		mp_events_until(emu, task);
 		return;

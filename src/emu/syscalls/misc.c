@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/sysinfo.h>
 #include "emu/internal.h"
 #include "emu/syscalls/handlers.h"
@@ -80,6 +81,10 @@ int64_t emu_bpf(struct emu_call *call)
 /* The copies of its answers that its children will have could not be written to. */
 int64_t emu_prctl(struct emu_call *call)
 {
+	if ((uint32_t)call->arg[0] == PR_SET_TIMERSLACK)
+		return emu_mark_set_slack(call, call->arg[1]);
+	if ((uint32_t)call->arg[0] == PR_GET_TIMERSLACK)
+		return emu_mark_tell_slack(call);
 	if (call->arg[1] != 1)
 		emu_answers_stop(call->emu, call->task->process);
 	return EMU_CONTINUE;

@@ -3,8 +3,8 @@
  * thread.c - calls that begin and end threads and images; all of them go on in the host's kernel.
  *
  * set_tid_address is the first thing that glibc and musl do in a new image: there the vDSO is
- * patched. Creations of threads are noted (creators.c); exits settle what was inherited while the
- * creator still can be asked.
+ * patched. Without marks (marks.c) creations of threads are noted (creators.c) and their exits
+ * seen; exits settle what was inherited while the creator still can be asked.
  */
 #include <errno.h>
 #include <sched.h>
@@ -38,7 +38,8 @@ static void created(struct emu_call *call, uint64_t flags, uint64_t pointer)
 int64_t emu_clone(struct emu_call *call)
 {
 	threads(call);
-	emu_clone_note(call, call->arg[0], call->arg[2], call->arg[1]);
+	if (!call->emu->marked)
+		emu_clone_note(call, call->arg[0], call->arg[2], call->arg[1]);
 	created(call, call->arg[0], call->arg[4]); /* x86-64's order; others have no answers */
 	return EMU_CONTINUE;
 }

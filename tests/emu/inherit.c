@@ -1,0 +1,569 @@
+// SPDX-License-Identifier: MIT
+/*
+ * inherit.c - run inside by test_inherit.py: what threads and processes take from who creates them,
+ * whether or not anybody sees their beginnings and ends. inherit WHAT; the machine has 64 CPUs and
+ * 4 nodes, 16 CPUs each.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include "support/check.h"
+
+enum { PAGE = 4096, DEFAULT = 0, BIND = 2, INTERLEAVE = 3, F_NODE = 1, F_ADDR = 2 };
+
+extern char **environ;
+static const char *self;
+
+static int pin(pid_t tid, int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	return sched_setaffinity(tid, sizeof(set), &set) ? errno : 0;
+}
+
+/* The one CPU of a task, -1: it has others. */
+static int only(pid_t tid)
+{
+	cpu_set_t set;
+
+	if (sched_getaffinity(tid, sizeof(set), &set))
+		return -errno;
+	for (int i = 0; i < 64; i++)
+		if (CPU_ISSET(i, &set))
+			return CPU_COUNT(&set) == 1 ? i : -CPU_COUNT(&set);
+	return 0;
+}
+
+static void set_policy(int mode, unsigned long nodes)
+{
+	CHECK(!syscall(SYS_set_mempolicy, mode, nodes ? &nodes : NULL, nodes ? 65UL : 0UL),
+	      "errno %d", errno);
+}
+
+static void has_policy(int mode, unsigned long nodes)
+{
+	unsigned long got = 0;
+	int is = -1;
+
+	CHECK(!syscall(SYS_get_mempolicy, &is, &got, 65UL, NULL, 0), "errno %d", errno);
+	CHECK(is == mode && got == nodes, "mode %d of nodes %#lx, not %d of %#lx", is, got, mode,
+	      nodes);
+}
+
+static int node_of(const void *at)
+{
+	int node = -1;
+
+	CHECK(!syscall(SYS_get_mempolicy, &node, NULL, 0UL, at, F_NODE | F_ADDR), "errno %d",
+	      errno);
+	return node;
+}
+
+static void ended_well(pid_t pid)
+{
+	int status = -1;
+
+	CHECK(pid && waitpid(pid, &status, 0) > 0, "errno %d", errno);
+	CHECK(status == 0, "a child ended with %#x", (unsigned int)status);
+}
+
+static void *in_thread(void *(*fn)(void *), void *arg)
+{
+	pthread_t t;
+	void *end;
+
+	CHECK(!pthread_create(&t, NULL, fn, arg), "no thread");
+	pthread_join(t, &end);
+	return end;
+}
+
+/* ---- masks and policies ---------------------------------------------------------------------- */
+
+static void *is_as_its_creator(void *arg)
+{
+	int cpu = (int)(long)arg;
+
+	CHECK(only(0) == cpu, "%d instead of CPU %d", only(0), cpu);
+	has_policy(BIND, 1UL << cpu / 16);
+	return arg;
+}
+
+static void *has_children(void *arg)
+{
+	static char name[] = "is";
+	char text[16];
+	char *argv[] = {(char *)self, name, text, NULL};
+	struct clone_args args = {.exit_signal = SIGCHLD};
+	pid_t pid;
+
+	snprintf(text, sizeof(text), "%ld", (long)arg);
+	in_thread(is_as_its_creator, arg);
+	pid = fork();
+	if (!pid) {
+		in_thread(is_as_its_creator, arg);
+		is_as_its_creator(arg);
+		_exit(0);
+	}
+	ended_well(pid);
+	CHECK(!posix_spawn(&pid, self, NULL, NULL, argv, environ), "no process");
+	ended_well(pid);
+	pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+	if (!pid) {
+		is_as_its_creator(arg);
+		_exit(0);
+	}
+	ended_well(pid);
+	pid = vfork();
+	if (!pid) {
+		execv(self, argv);
+		_exit(9);
+	}
+	ended_well(pid);
+	return arg;
+}
+
+static void *differs(void *arg)
+{
+	int cpu = (int)(long)arg;
+
+	CHECK(!pin(0, cpu), "CPU %d", cpu);
+	set_policy(BIND, 1UL << cpu / 16);
+	has_children(arg);
+	in_thread(has_children, arg); /* of one that never changed anything itself */
+	return arg;
+}
+
+static void creators(void)
+{
+	pthread_t t[4];
+
+	for (long i = 0; i < 4; i++)
+		CHECK(!pthread_create(&t[i], NULL, differs, (void *)(16 * i + 3)), "no thread");
+	for (int i = 0; i < 4; i++)
+		pthread_join(t[i], NULL);
+	CHECK(only(0) == -64, "the first thread has %d", only(0));
+	has_policy(DEFAULT, 0);
+}
+
+/* ---- ends ------------------------------------------------------------------------------------ */
+
+static void *tell_tid(void *arg)
+{
+	pin(0, 9);
+	*(pid_t *)arg = (pid_t)syscall(SYS_gettid);
+	return arg;
+}
+
+static void ends(void)
+{
+	for (int i = 0; i < 50; i++) {
+		pid_t tid;
+		int rc;
+
+		in_thread(tell_tid, &tid);
+		/* The kernel wakes who joins before it takes the thread out of its tables. */
+		for (int k = 0; k < 1000 && !syscall(SYS_tgkill, getpid(), tid, 0); k++)
+			usleep(100);
+		rc = only(tid);
+		CHECK(rc == -ESRCH, "a thread that has ended has %d", rc);
+		rc = pin(tid, 3);
+		CHECK(rc == ESRCH, "a thread that has ended can be pinned: %d", rc);
+	}
+	CHECK(only(0) == -64, "the first thread has %d", only(0));
+}
+
+static volatile int at_end;
+
+static int bare_thread(void *arg)
+{
+	*(int *)arg = only(0);
+	at_end = 1;
+	return 0;
+}
+
+/* The same tid again, by a thread that nobody pinned. */
+static void reuse(void)
+{
+	static char stack[65536] __attribute__((aligned(16)));
+	pid_t tid;
+	int got = 0;
+	struct clone_args args = {.flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND |
+					   CLONE_THREAD | CLONE_SYSVSEM,
+				  .stack = (uintptr_t)stack,
+				  .stack_size = sizeof(stack),
+				  .set_tid = (uintptr_t)&tid,
+				  .set_tid_size = 1};
+
+	in_thread(tell_tid, &tid);
+	usleep(50000);
+#ifdef __x86_64__
+	long rc;
+
+	/* The child has a stack of its own: it must not return from a function of ours. */
+	register void *fn __asm__("r8") = (void *)bare_thread;
+	register void *to __asm__("r9") = &got;
+
+	__asm__ volatile(
+		"syscall\n\ttest %%rax,%%rax\n\tjnz 1f\n\txor %%ebp,%%ebp\n\tmov %%r9,%%rdi\n\tcall *%%r8\n\t"
+		"mov $60,%%eax\n\txor %%edi,%%edi\n\tsyscall\n1:"
+		: "=a"(rc)
+		: "a"((long)SYS_clone3), "D"(&args), "S"(sizeof(args)), "r"(fn), "r"(to)
+		: "rcx", "r11", "rdx", "r10", "memory");
+	if (rc == -EPERM)
+		exit(77); /* CAP_CHECKPOINT_RESTORE */
+	CHECK(rc == tid, "clone3: %ld", rc);
+	while (!at_end)
+		usleep(1000);
+	CHECK(got == -64, "another one's mask: %d", got);
+#else
+	(void)args;
+	(void)bare_thread;
+	exit(77);
+#endif
+}
+
+/* More threads than anybody wants to remember. */
+static void *ask(void *arg)
+{
+	CHECK(only(0) == -64, "%d", only(0));
+	return arg;
+}
+
+static void many(void)
+{
+	for (int i = 0; i < 4000; i++)
+		in_thread(ask, NULL);
+	CHECK(only(0) == -64, "the first thread has %d", only(0));
+}
+
+/* ---- images ---------------------------------------------------------------------------------- */
+
+static void *begins_image(void *arg)
+{
+	execl(self, self, "is", (const char *)arg, NULL);
+	_exit(9);
+}
+
+static void *pinned_begins_image(void *arg)
+{
+	pin(0, atoi(arg));
+	set_policy(BIND, 1UL << atoi(arg) / 16);
+	in_thread(begins_image, arg);
+	return arg;
+}
+
+/* Of a process with several threads, by another one than the first. */
+static void image(void)
+{
+	static char cpu[] = "35";
+
+	pin(0, 2);
+	set_policy(INTERLEAVE, 3);
+	in_thread(pinned_begins_image, cpu);
+}
+
+/* ---- parents that are gone ------------------------------------------------------------------- */
+
+static char *map(size_t pages)
+{
+	char *a = mmap(NULL, pages * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		       0);
+
+	CHECK(a != MAP_FAILED, "no memory");
+	return a;
+}
+
+static void bind_to(void *a, size_t pages, unsigned long nodes)
+{
+	CHECK(!syscall(SYS_mbind, a, pages * PAGE, BIND, &nodes, 65UL, 0U), "errno %d", errno);
+}
+
+static void is_orphan(char *range, pid_t parent, int answer)
+{
+	while (getppid() == parent)
+		usleep(1000);
+	usleep(20000);
+	is_as_its_creator((void *)21);
+	range[0] = 1;
+	CHECK(node_of(range) == 2, "node %d", node_of(range));
+	(void)!write(answer, "1", 1);
+	_exit(0);
+}
+
+/* Its parent, never seen, ends at once; its grandparent has the range. */
+static void orphan(int killed)
+{
+	char *range = map(16), byte;
+	int ends[2], status;
+	pid_t pid;
+
+	pin(0, 21);
+	set_policy(BIND, 2);
+	bind_to(range, 16, 4);
+	CHECK(!pipe(ends), "errno %d", errno);
+	pid = fork();
+	if (!pid) {
+		pid_t parent = getpid();
+
+		if (!fork())
+			is_orphan(range, parent, ends[1]);
+		if (killed)
+			kill(parent, SIGKILL);
+		_exit(0);
+	}
+	CHECK(waitpid(pid, &status, 0) == pid, "errno %d", errno);
+	close(ends[1]);
+	CHECK(read(ends[0], &byte, 1) == 1, "the orphan found something wrong");
+}
+
+static void orphans(void)
+{
+	orphan(0);
+}
+static void killed(void)
+{
+	orphan(1);
+}
+
+/* The same, when the range's process has ended too, and one that was told so. */
+static void heirs(void)
+{
+	int ends[2];
+	char byte;
+	pid_t pid;
+
+	CHECK(!pipe(ends), "errno %d", errno);
+	pid = fork();
+	if (!pid) {
+		char *range = map(16);
+		pid_t parent;
+
+		pin(0, 21);
+		set_policy(BIND, 2);
+		bind_to(range, 16, 4);
+		parent = getpid();
+		if (!fork())
+			is_orphan(range, parent, ends[1]);
+		_exit(0);
+	}
+	ended_well(pid);
+	close(ends[1]);
+	CHECK(read(ends[0], &byte, 1) == 1, "the orphan found something wrong");
+}
+
+static int sibling(void *arg)
+{
+	is_as_its_creator(arg);
+	return 0;
+}
+
+/* By CLONE_PARENT: a child of its creator's parent, which is not the creator. */
+static void brother(void)
+{
+	static char stack[65536] __attribute__((aligned(16)));
+	pid_t pid = fork();
+
+	if (!pid) {
+		pin(0, 50);
+		set_policy(BIND, 8);
+		_exit(clone(sibling, stack + sizeof(stack), CLONE_PARENT | SIGCHLD, (void *)50) <
+		      0);
+	}
+	ended_well(pid);
+	ended_well(-1);
+}
+
+/* ---- the slack itself ------------------------------------------------------------------------ */
+
+static long slack(void)
+{
+	return prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0);
+}
+
+static void *has_slack(void *arg)
+{
+	CHECK(slack() == (long)arg, "%ld", slack());
+	return arg;
+}
+
+static void slacks(void)
+{
+	CHECK(slack() == 50000, "%ld", slack());
+	pin(0, 5);
+	CHECK(slack() == 50000, "%ld", slack());
+	CHECK(!prctl(PR_SET_TIMERSLACK, 1000, 0, 0, 0), "errno %d", errno);
+	CHECK(slack() == 1000 && only(0) == 5, "%ld, CPU %d", slack(), only(0));
+	in_thread(has_slack, (void *)1000);
+	pin(0, 6);
+	in_thread(has_slack, (void *)1000);
+	CHECK(slack() == 1000 && only(0) == 6, "%ld, CPU %d", slack(), only(0));
+	CHECK(!prctl(PR_SET_TIMERSLACK, 0, 0, 0, 0), "errno %d", errno);
+	CHECK(slack() == 50000 && only(0) == 6, "%ld, CPU %d", slack(), only(0));
+	/* It still is one: some hundredths of a second at most. */
+	CHECK(!usleep(1000), "errno %d", errno);
+}
+
+/* More states than are held at a time. */
+static void states(void)
+{
+	cpu_set_t set;
+
+	for (unsigned int i = 1; i <= scaled(20000); i++) {
+		CPU_ZERO(&set);
+		for (int k = 0; k < 16; k++)
+			if (i >> k & 1)
+				CPU_SET(3 * k, &set);
+		CHECK(!sched_setaffinity(0, sizeof(set), &set), "errno %d", errno);
+	}
+	pin(0, 5);
+	set_policy(BIND, 1);
+	in_thread(is_as_its_creator, (void *)5);
+}
+
+/* ---- hot-plug -------------------------------------------------------------------------------- */
+
+static void plug(int on)
+{
+	int fd = open("/sys/devices/system/cpu/cpu9/online", O_WRONLY);
+
+	CHECK(fd >= 0 && write(fd, on ? "1" : "0", 1) == 1 && !close(fd), "errno %d", errno);
+}
+
+static volatile int step;
+
+static void *waits_unseen(void *arg)
+{
+	while (step < 1) /* sleeps: not a call that is notified */
+		usleep(1000);
+	*(int *)arg = only(0);
+	return arg;
+}
+
+static void *pinned_plugs(void *arg)
+{
+	pthread_t t;
+	int before = 0;
+
+	pin(0, 9);
+	CHECK(!pthread_create(&t, NULL, waits_unseen, &before), "no thread");
+	plug(0);
+	step = 1;
+	pthread_join(t, NULL);
+	CHECK(before == -63, "a mask without an online CPU: %d", before);
+	plug(1);
+	CHECK(only(0) == 9, "%d", only(0));
+	in_thread(is_as_its_creator, (void *)9);
+	return arg;
+}
+
+static void plugs(void)
+{
+	set_policy(BIND, 1);
+	in_thread(pinned_plugs, NULL);
+	CHECK(only(0) == -64, "%d", only(0));
+}
+
+/* ---- pages of threads that are gone ---------------------------------------------------------- */
+
+static char *area;
+
+static void *touches_and_ends(void *arg)
+{
+	for (long i = 0; i < 64; i++)
+		area[((long)arg * 64 + i) * PAGE] = 1;
+	return arg;
+}
+
+static void *lets_touch(void *arg)
+{
+	pin(0, (int)(16 * (long)arg + 1));
+	in_thread(touches_and_ends, arg);
+	return arg;
+}
+
+static void pages(void)
+{
+	area = map(4 * 64);
+	for (long i = 0; i < 4; i++)
+		in_thread(lets_touch, (void *)i);
+	for (long i = 0; i < 4 * 64; i++)
+		CHECK(node_of(area + i * PAGE) == i / 64, "page %ld is on node %d", i,
+		      node_of(area + i * PAGE));
+}
+
+/* ---- ends that are interrupted --------------------------------------------------------------- */
+
+static void on_alarm(int sig)
+{
+	(void)sig;
+}
+
+static void interrupted(void)
+{
+	const struct itimerval often = {{0, 150}, {0, 150}};
+
+	for (unsigned int i = 0; i < scaled(300); i++) {
+		pid_t pid = fork();
+
+		if (!pid) {
+			sigaction(SIGALRM, &(struct sigaction){.sa_handler = on_alarm}, NULL);
+			setitimer(ITIMER_REAL, &often, NULL);
+			pin(0, 7);
+			for (volatile int k = 0; k < 20000; k++)
+				;
+			_exit(0);
+		}
+		ended_well(pid);
+	}
+}
+
+static const struct {
+	const char *name;
+	void (*fn)(void);
+} all[] = {
+	{"creators", creators},
+	{"ends", ends},
+	{"reuse", reuse},
+	{"many", many},
+	{"image", image},
+	{"orphans", orphans},
+	{"heirs", heirs},
+	{"brother", brother},
+	{"slacks", slacks},
+	{"states", states},
+	{"plugs", plugs},
+	{"pages", pages},
+	{"interrupted", interrupted},
+	{"killed", killed},
+};
+
+int main(int argc, char **argv)
+{
+	self = argv[0];
+	if (argc == 3 && !strcmp(argv[1], "is")) {
+		is_as_its_creator((void *)atol(argv[2]));
+		return 0;
+	}
+	for (size_t i = 0; argc == 2 && i < sizeof(all) / sizeof(all[0]); i++)
+		if (!strcmp(argv[1], all[i].name)) {
+			all[i].fn();
+			return 0;
+		}
+	fputs("inherit: unknown\n", stderr);
+	return 2;
+}
