@@ -3,9 +3,8 @@
  * tasks.c - the tables of processes and tasks, adoption of new ones, and what they inherit.
  *
  * Tasks are found by tid. A process stays in memory as long as somebody holds a reference (the
- * table is one, marks are others); its tasks are freed with it, or when they are seen to have ended,
- * under its lock. fork is not
- * notified: see emu.h, "Inheritance".
+ * table is one, marks are others); its tasks are freed with it, or under its lock when they are
+ * seen to have ended. fork is not notified: see emu.h, "Inheritance".
  */
 #include <errno.h>
 #include <sched.h>
