@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 /*
- * creators.c - who created a task, where it has no mark that tells what it inherits (marks.c). /proc
- * tells the children of each thread, but not which thread of a process created another one: for
- * those, clone and clone3 with CLONE_THREAD are notified and noted here, and a new thread is matched
- * to its note through the word into which the kernel wrote its tid. All with the process locked.
+ * creators.c - who created a task, where it has no mark that tells what it inherits (marks.c).
+ *
+ * /proc tells the children of each thread, but not which thread of a process created another one:
+ * for those, clone and clone3 with CLONE_THREAD are notified and noted here, and a new thread is
+ * matched to its note through the word into which the kernel wrote its tid. All with the process
+ * locked.
  */
 #include <fcntl.h>
 #include <sched.h>

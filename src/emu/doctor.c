@@ -28,6 +28,7 @@ const struct doctor_check doctor_checks[] = {
 	{"mounts", false, doctor_mounts},
 	{"fuse", false, doctor_fuse},
 	{"vdso-patch", false, doctor_vdso},
+	{"timer-slack", false, doctor_timer_slack},
 	{"apparmor", false, doctor_apparmor},
 	{"perf", false, doctor_perf},
 	{"io-uring", false, doctor_io_uring},

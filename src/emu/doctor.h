@@ -63,6 +63,7 @@ void doctor_mounts(struct doctor_result *r);
 void doctor_fuse(struct doctor_result *r);
 void doctor_process_memory(struct doctor_result *r);
 void doctor_vdso(struct doctor_result *r);
+void doctor_timer_slack(struct doctor_result *r);
 /* doctor_kernel.c */
 void doctor_pidfd(struct doctor_result *r);
 void doctor_rseq(struct doctor_result *r);

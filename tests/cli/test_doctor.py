@@ -73,6 +73,7 @@ class Doctor(mctest.TestCase):
         c = self.check_denied(["unshare"], "user-namespace", "limited", uid=NOBODY)
         self.assertIn("calls view", c["meaning"])
         self.check_denied([f"unshare:0&{NEW_USER_NS}={NEW_USER_NS}"], "user-namespace", "limited", uid=NOBODY)
+        self.check_denied(["unshare"], "timer-slack", "limited", uid=NOBODY)
 
     def test_no_mount(self):
         c = self.check_denied(["mount"], "user-namespace", "limited", uid=NOBODY)
