@@ -238,7 +238,12 @@ static void adopt_process(struct emu *emu, pid_t tgid, const struct emu_task *cr
 static struct emu_task *adopt_thread(struct emu *emu, struct emu_process *process, pid_t tid)
 {
 	const struct emu_task *creator = emu_clone_match(emu, process, tid);
-	struct emu_task *task = new_task(emu, process, tid, creator ? creator : process->tasks);
+	struct emu_task *task;
+
+	/* Else the first one: it is who makes most, and realtime threads have no marks. */
+	if (!creator)
+		creator = emu_thread_find(process, process->tgid);
+	task = new_task(emu, process, tid, creator ? creator : process->tasks);
 
 	if (!task)
 		return NULL;
