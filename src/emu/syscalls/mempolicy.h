@@ -78,6 +78,8 @@ struct mp_move {
 struct emu_mm {
 	struct pol_ranges ranges;
 	struct pol_shifts shifts;
+	struct pol_shifts
+		filled; /* (each 1) where mappings were touched whose pages may all be gone */
 	struct pol_pages pages;    /* anonymous pages; MP_GONE: not the family's any more */
 	struct mp_family **family; /* newest first */
 	struct pol_shifts borrowed; /* pages of the family that mremap() moved: where it has them */

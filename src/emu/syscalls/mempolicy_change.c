@@ -47,6 +47,66 @@ static void settle_shared(struct emu_call *call, uint64_t start, uint64_t end)
 	mp_maps_free(&maps);
 }
 
+/* ---- which mappings were touched --------------------------------------------------------------
+ */
+
+static int one_is_there(void *arg, const struct mp_vma *vma, uint64_t addr,
+			const struct mp_page *page)
+{
+	(void)vma;
+	(void)addr;
+	*(bool *)arg = page->what == MP_PRESENT;
+	return page->what == MP_PRESENT;
+}
+
+/* Was the mapping that holds addr, as a kernel that splits by policy has it, ever touched? Then its
+ * pages keep their interleave indexes when it moves (copy_vma()). A page that is there tells, or
+ * one that was before a part went or its pages were given back. */
+static bool was_touched(struct emu_call *call, const struct mp_maps *maps, uint64_t addr)
+{
+	const struct mp_vma *vma = mp_vma_at(maps, addr, NULL);
+	struct emu_mm *mm = call->task->process->mm;
+	const uint64_t size = mp_state(call->emu)->page;
+	bool touched = false;
+	struct mp_maps again;
+	uint64_t at, to = 0, last;
+
+	if (!vma)
+		return false;
+	for (at = vma->start; at < vma->end; at = to) {
+		(void)pol_ranges_at(&mm->ranges, at, &to);
+		(void)pol_shifts_at(&mm->shifts, at / size, &last);
+		if (last < to / size)
+			to = last * size;
+		if (addr < to)
+			break;
+	}
+	if (pol_shifts_at(&mm->filled, addr / size, NULL))
+		return true;
+	to = to < vma->end ? to : vma->end;
+	mp_settle(call->emu, call->task->process, at, to, &again, one_is_there, &touched);
+	mp_maps_free(&again);
+	if (touched)
+		pol_shifts_set(&mm->filled, at / size, to / size, 1);
+	return touched;
+}
+
+/* Before [start, end), or its pages, go: what is left of the mappings it lies in was touched if
+ * they were. */
+static void note_touched(struct emu_call *call, uint64_t start, uint64_t end)
+{
+	struct mp_maps maps;
+
+	if (!mp_settle(call->emu, call->task->process, 0, 0, &maps, NULL, NULL)) {
+		was_touched(call, &maps, start);
+		was_touched(call, &maps, end - 1);
+	}
+	mp_maps_free(&maps);
+}
+
+/* ---- unmapping --------------------------------------------------------------------------------
+ */
+
 static int64_t unmapping(struct emu_call *call, uint64_t start, uint64_t len)
 {
 	struct mp_state *state = mp_state(call->emu);
@@ -55,6 +115,7 @@ static int64_t unmapping(struct emu_call *call, uint64_t start, uint64_t len)
 	if (mm && len && start + len > start && !(start & (state->page - 1))) {
 		emu_settle(call, NULL);
 		settle_shared(call, start, start + len);
+		note_touched(call, start, start + len);
 		mp_forget(state, mm, start,
 			  (start + len + state->page - 1) & ~(uint64_t)(state->page - 1));
 	}
@@ -211,8 +272,10 @@ int64_t emu_madvise(struct emu_call *call)
 	emu_settle(call, NULL);
 	if (advice == REMOVE)
 		remove_pages(call, start, end);
-	else
+	else {
+		note_touched(call, start, end);
 		mp_forget_there(state, mm, start, end);
+	}
 	return EMU_CONTINUE;
 }
 
@@ -224,42 +287,6 @@ static bool over_policies(const struct emu_mm *mm, uint64_t start, uint64_t len)
 
 	(void)pol_ranges_at(&mm->ranges, start, &end);
 	return end - start < len;
-}
-
-static int one_is_there(void *arg, const struct mp_vma *vma, uint64_t addr,
-			const struct mp_page *page)
-{
-	(void)vma;
-	(void)addr;
-	*(bool *)arg = page->what == MP_PRESENT;
-	return page->what == MP_PRESENT;
-}
-
-/* Was the mapping that holds addr, as a kernel that splits by policy has it, ever touched? Then its
- * pages keep their interleave indexes when it moves (copy_vma()). A page that is there tells. */
-static bool was_touched(struct emu_call *call, const struct mp_maps *maps, uint64_t addr)
-{
-	const struct mp_vma *vma = mp_vma_at(maps, addr, NULL);
-	struct emu_mm *mm = call->task->process->mm;
-	const uint64_t size = mp_state(call->emu)->page;
-	bool touched = false;
-	struct mp_maps again;
-	uint64_t at, to = 0, last;
-
-	if (!vma)
-		return false;
-	for (at = vma->start; at < vma->end; at = to) {
-		(void)pol_ranges_at(&mm->ranges, at, &to);
-		(void)pol_shifts_at(&mm->shifts, at / size, &last);
-		if (last < to / size)
-			to = last * size;
-		if (addr < to)
-			break;
-	}
-	mp_settle(call->emu, call->task->process, at, to < vma->end ? to : vma->end, &again,
-		  one_is_there, &touched);
-	mp_maps_free(&again);
-	return touched;
 }
 
 /* Policies and pages move along with the mapping. Where the host puts it is not known yet unless

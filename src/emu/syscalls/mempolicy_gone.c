@@ -114,6 +114,7 @@ void mp_forget(struct mp_state *state, struct emu_mm *mm, uint64_t start, uint64
 {
 	pol_ranges_set(&mm->ranges, start, end, NULL);
 	pol_shifts_set(&mm->shifts, start / state->page, (end + state->page - 1) / state->page, 0);
+	pol_shifts_set(&mm->filled, start / state->page, (end + state->page - 1) / state->page, 0);
 	mp_forget_there(state, mm, start, end);
 }
 
@@ -246,6 +247,8 @@ static struct mp_move moved(struct settle *s, const struct mp_maps *now)
 			pol_ranges_move(&s->mm->ranges, m.from, at, len);
 			pol_shifts_move(&s->mm->shifts, m.from / size, at / size, len / size,
 					m.touched);
+			pol_shifts_set(&s->mm->filled, m.from / size, (m.from + len) / size, 0);
+			pol_shifts_set(&s->mm->filled, at / size, (at + len) / size, m.touched);
 			move_pages(s->state, s->mm, m.from / size, at / size, len / size);
 		} else {
 			at = 0; /* it failed, or more has happened since */

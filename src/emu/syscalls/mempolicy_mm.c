@@ -276,6 +276,7 @@ static void clear_mm(struct mp_state *state, struct emu_mm *mm)
 	mp_events_end(mm);
 	pol_ranges_free(&mm->ranges);
 	pol_shifts_free(&mm->shifts);
+	pol_shifts_free(&mm->filled);
 	pol_shifts_free(&mm->borrowed);
 	pol_pages_free(&mm->unsure, NULL, NULL);
 	pol_pages_free(&mm->pages, uncount, state);
@@ -374,6 +375,7 @@ void emu_mm_new(struct emu *emu, struct emu_process *process, const struct emu_p
 	process->mm->parent = parent->tgid;
 	pol_ranges_copy(&process->mm->ranges, &parent->mm->ranges);
 	pol_shifts_copy(&process->mm->shifts, &parent->mm->shifts);
+	pol_shifts_copy(&process->mm->filled, &parent->mm->filled);
 	pol_pages_copy(&process->mm->unsure, &parent->mm->unsure);
 	share(state, parent->mm, process->mm);
 }
