@@ -118,6 +118,13 @@ void emu_answers_forget(struct emu *emu, struct emu_task *task)
 		emu_answers_stop(emu, process);
 }
 
+static bool may_share(const struct emu_process *process)
+{
+	long rc = syscall(SYS_kcmp, process->tgid, process->sharer, KCMP_VM, 0, 0);
+
+	return !rc || (rc < 0 && errno != ESRCH);
+}
+
 /* The first call, or the first one after the table was disarmed. */
 static void arm(struct emu_call *call)
 {
@@ -125,7 +132,7 @@ static void arm(struct emu_call *call)
 	struct emu_process *process = call->task->process;
 	struct emu_answers *a = process->answers;
 
-	if (process->sharer && !syscall(SYS_kcmp, process->tgid, process->sharer, KCMP_VM, 0, 0))
+	if (process->sharer && may_share(process))
 		return;
 	process->sharer = 0;
 	if (!a) {

@@ -144,11 +144,11 @@ static void replug_state(struct emu *emu, struct emu_task *task)
 static void replug(struct emu *emu, struct emu_process *process)
 {
 	for (struct emu_task *task = process->tasks; task; task = task->next) {
-		if (!emu_thread_there(emu, task))
-			continue;
 		emu_policy_moving(emu, task);
 		replug_state(emu, task);
 		emu_task_place(emu, task);
+		if (!emu_thread_there(emu, task))
+			continue;
 		emu_task_bind(emu, task);
 		emu_mark(emu, task);
 	}

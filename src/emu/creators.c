@@ -74,6 +74,18 @@ bool emu_has_child(pid_t tgid, pid_t tid, pid_t child)
 	return has;
 }
 
+const struct emu_task *emu_forker(struct emu_process *parent, pid_t pid)
+{
+	if (parent->tasks && parent->tasks->next)
+		for (struct emu_task *t = parent->tasks; t; t = t->next)
+			if (emu_has_child(parent->tgid, t->tid, pid))
+				return t;
+	for (struct emu_task *t = parent->tasks; t; t = t->next)
+		if (t->tid == parent->tgid)
+			return t;
+	return parent->tasks;
+}
+
 int emu_clone_note(struct emu_call *call, uint64_t flags, uint64_t parent_tid, uint64_t stack)
 {
 	struct emu_process *process = call->task->process;

@@ -69,6 +69,8 @@ struct emu_task {
 	uint64_t pointer;               /* its thread pointer in that table, 0: never seen */
 	uint64_t slack; /* its timer slack as it set it itself, 0: it did not; marks.c */
 	uint64_t inode, begun, seen; /* threads.c: what tells it from others of its tid; when, ns */
+	bool unmarked;               /* its mark does not tell its state now */
+	unsigned int image;          /* of marks.c's states only: of their process */
 	struct emu_policy *policy;      /* NULL: default */
 };
 
@@ -83,6 +85,8 @@ struct emu_process {
 	unsigned int nr_tasks,
 		looked_at; /* now, and when the threads that ended were last forgotten */
 	bool owns;         /* marks of its tasks tell whose ranges their children inherit */
+	uid_t uid;         /* then: whose it was */
+	unsigned int image; /* how many it has begun */
 	pid_t sharer;      /* a child that was in this memory, 0: none was seen */
 	struct emu_mm *mm;
 	struct emu_clone *clones;       /* notified thread creations whose thread has not been seen yet */
@@ -96,7 +100,8 @@ struct emu_process {
 
 struct emu_call {
 	struct emu *emu;
-	struct emu_task *task;          /* the caller; never NULL */
+	struct emu_task *task;          /* the caller; NULL as long as another process is locked */
+	struct emu_process *home;       /* the caller's */
 	struct emu_process *locked;     /* the process that is locked now: the caller's, but see emu_task_find() */
 	uint64_t id, received;          /* the notification's number; when it came, CLOCK_MONOTONIC ns */
 	pid_t caller;                   /* its tid */
@@ -174,7 +179,7 @@ struct emu_task *emu_task_find(struct emu_call *call, pid_t tid);
 void emu_settle(struct emu_call *call, struct emu_task *task);
 /* After a change of the task's mask, policy or slack: what it creates takes it from there
  * (marks.c). prctl of the slack itself. */
-void emu_mark(struct emu *emu, const struct emu_task *task);
+void emu_mark(struct emu *emu, struct emu_task *task);
 int64_t emu_mark_set_slack(struct emu_call *call, uint64_t slack);
 int64_t emu_mark_tell_slack(struct emu_call *call);
 /* threads.c. Has the process more than one thread? Makes all of them known, or one: NULL when it is
@@ -221,8 +226,10 @@ void emu_each_process_now(struct emu *emu,
  */
 void emu_policy_task_new(struct emu *emu, struct emu_task *task, const struct emu_task *creator);
 void emu_policy_task_gone(struct emu *emu, struct emu_task *task);
-/* A child process: a copy of its parent's ranges (parent NULL: the first process). */
-void emu_mm_new(struct emu *emu, struct emu_process *process, const struct emu_process *parent);
+/* A child process: a copy of its parent's ranges (parent NULL: the first process), which has ended
+ * (`alive` false) or not. */
+void emu_mm_new(struct emu *emu, struct emu_process *process, const struct emu_process *parent,
+		bool alive);
 /* A new image (seen at set_tid_address or when its memory changed): ranges are gone, the task
  * policy stays. */
 void emu_mm_exec(struct emu *emu, struct emu_process *process);

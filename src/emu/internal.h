@@ -87,6 +87,7 @@ struct emu {
 	_Atomic pid_t cloners[EMU_CLONERS]; /* processes that made threads lately */
 	bool marked; /* marks can be had: creations and ends of threads are not notified */
 	struct emu_marks *marks; /* then, once the command is known */
+	uint64_t soon;           /* ns; no tid is dealt anew sooner */
 
 	int tree;               /* root folder of the rendered tree, -1: none yet */
 	int tree_apart;         /* the same as a mount that leads nowhere else, -1: can't be had */

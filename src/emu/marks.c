@@ -12,15 +12,16 @@
  * - The program is told its own slack (prctl); /proc/PID/timerslack_ns shows ours (limits.md).
  * - Needs CAP_SYS_NICE over the tasks: real root's, or that of the user namespace's maker. Where it
  *   can't be had, creators.c notes who creates whom.
- * - The kernel takes slack from realtime tasks (0). What they create takes what is at hand, as with
- *   any value that is not known here.
+ * - The kernel takes slack from realtime tasks (0), and gives those that become ordinary again what
+ *   they were born with. Such tasks are `unmarked` until their next call; what realtime tasks
+ * create takes what is at hand, as with any value that is not known here.
  * - States are shared by all tasks that are alike and are never changed, but by hot-plug.
  * - A task whose CPU may be told by copies of its memory (answers.c) hands that on, too.
  * - The ranges and pages of an address space are inherited, too: where there are any, the mark
  * names the process, for children whose parent ends before they are seen. It is kept until no task
  * has its marks any more.
  *
- * Locks: marks.lock, a leaf; taken with a process locked.
+ * Locks: marks.lock; taken with a process locked, and table_lock within it.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -29,14 +30,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "emu/internal.h"
 #include "emu/syscalls/mempolicy.h"
 #include "emu/tasks.h"
 
-/* More states than this at a time are looked through for those that nobody has any more: 16 us of
- * slack beside the 50 that are usual. */
-enum { MOST = 16384, CHAINS = 1024 };
+/* More states than this are not held at a time: 33 us of slack beside the 50 that are usual. */
+enum { MOST = 16384, VALUES = 2 * MOST, CHAINS = 4096 };
 
 struct mark {
 	struct mark *by_value, *by_state;
@@ -54,6 +55,8 @@ struct emu_marks {
 	unsigned int nr;
 	bool found; /* some task may have another one */
 	bool ended; /* a process that marks name */
+	bool looking; /* somebody collects: what is used meanwhile is seen */
+	uint64_t looked;
 };
 
 /* ---- the kernel's side ----------------------------------------------------------------------- */
@@ -69,7 +72,8 @@ static int read_slack(pid_t tid, uint64_t *value)
 	return 0;
 }
 
-static int write_slack(pid_t tid, uint64_t value)
+/* Of `task`, which must still be there once the file is open; NULL: of `tid`, whoever it is. */
+static int write_file(struct emu *emu, struct emu_task *task, pid_t tid, uint64_t value)
 {
 	char path[40], text[24];
 	int fd, n, err = 0;
@@ -79,10 +83,17 @@ static int write_slack(pid_t tid, uint64_t value)
 	fd = open(path, O_WRONLY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	if (write(fd, text, (size_t)n) != n)
+	if (task && !emu_thread_there(emu, task))
+		err = -ESRCH;
+	else if (write(fd, text, (size_t)n) != n)
 		err = -errno;
 	close(fd);
 	return err;
+}
+
+static int write_slack(struct emu *emu, struct emu_task *task, uint64_t value)
+{
+	return write_file(emu, task, task->tid, value);
 }
 
 bool emu_marks_possible(pid_t tid)
@@ -90,7 +101,7 @@ bool emu_marks_possible(pid_t tid)
 	uint64_t value = 0;
 
 	return !read_slack(tid, &value) && value && value < UINT64_MAX / 2 &&
-	       !write_slack(tid, value);
+	       !write_file(NULL, NULL, tid, value);
 }
 
 /* ---- states: with the lock held -------------------------------------------------------------- */
@@ -112,16 +123,19 @@ static struct emu_process *owner_of(const struct emu_task *task)
 
 bool emu_alike(const struct emu_task *like, const struct emu_task *task)
 {
-	return like->process == owner_of(task) && like->narrowed == task->narrowed &&
-	       like->slack == task->slack && like->told == task->told &&
-	       (!task->told || like->cpu == task->cpu) && same_mask(like->allowed, task->allowed) &&
-	       same_mask(like->asked, task->asked) && pol_equal(policy_of(like), policy_of(task));
+	return like->process == owner_of(task) &&
+	       (!like->process || like->image == task->process->image) &&
+	       like->narrowed == task->narrowed && like->slack == task->slack &&
+	       like->told == task->told && (!task->told || like->cpu == task->cpu) &&
+	       same_mask(like->allowed, task->allowed) && same_mask(like->asked, task->asked) &&
+	       pol_equal(policy_of(like), policy_of(task));
 }
 
 static struct mark **state_chain(struct emu_marks *marks, const struct emu_task *task)
 {
 	unsigned int key = mc_cpumask_first(task->allowed) * 31 +
-			   mc_cpumask_last(task->allowed) * 7 + mc_cpumask_weight(task->allowed);
+			   mc_cpumask_last(task->allowed) * 7 + mc_cpumask_weight(task->allowed) +
+			   (unsigned int)task->slack * 13 + (task->told ? task->cpu * 101 : 0);
 
 	return &marks->by_state[key % CHAINS];
 }
@@ -135,14 +149,16 @@ static struct mark *of_value(struct emu_marks *marks, uint64_t value)
 	return mark;
 }
 
-static void free_mark(struct emu *emu, struct mark *mark)
+/* Its process is the caller's to put. */
+static struct emu_process *free_mark(struct emu *emu, struct mark *mark)
 {
-	if (mark->like.process)
-		emu_process_put(emu, mark->like.process);
+	struct emu_process *owner = mark->like.process;
+
 	emu_policy_task_gone(emu, &mark->like);
 	mc_cpumask_free(mark->like.allowed);
 	mc_cpumask_free(mark->like.asked);
 	free(mark);
+	return owner;
 }
 
 static void link_mark(struct emu_marks *marks, struct mark *mark)
@@ -157,15 +173,26 @@ static void link_mark(struct emu_marks *marks, struct mark *mark)
 	marks->nr++;
 }
 
+static void drop_mark(struct emu *emu, struct mark *mark)
+{
+	struct emu_process *owner = free_mark(emu, mark);
+
+	if (owner)
+		emu_process_put(emu, owner); /* it is locked, and not ours alone */
+}
+
 static struct mark *copy_state(struct emu *emu, const struct emu_task *task)
 {
 	struct mark *mark = calloc(1, sizeof(*mark));
 
 	if (!mark)
 		return NULL;
+	mark->seen = true;
 	mark->like.process = owner_of(task);
-	if (mark->like.process)
+	if (mark->like.process) {
+		mark->like.image = task->process->image;
 		emu_process_hold(emu, mark->like.process);
+	}
 	mark->like.told = task->told;
 	mark->like.cpu = task->cpu;
 	mark->like.narrowed = task->narrowed;
@@ -176,13 +203,35 @@ static struct mark *copy_state(struct emu *emu, const struct emu_task *task)
 	if (mark->like.allowed && (mark->like.asked || !task->asked) &&
 	    pol_equal(policy_of(&mark->like), policy_of(task)))
 		return mark;
-	free_mark(emu, mark);
+	drop_mark(emu, mark);
 	return NULL;
 }
 
 /* ---- too many -------------------------------------------------------------------------------- */
 
-static void see_threads(struct emu_marks *marks, const char *pid)
+struct values {
+	uint64_t *value;
+	size_t nr, room;
+	bool failed;
+};
+
+static void add_value(struct values *v, uint64_t value)
+{
+	if (v->nr == v->room) {
+		size_t room = 2 * v->room + 1024;
+		uint64_t *more = realloc(v->value, room * sizeof(*more));
+
+		if (!more) {
+			v->failed = true;
+			return;
+		}
+		v->value = more;
+		v->room = room;
+	}
+	v->value[v->nr++] = value;
+}
+
+static void add_threads(struct values *v, const char *pid)
 {
 	char path[300];
 	struct dirent *e;
@@ -192,20 +241,39 @@ static void see_threads(struct emu_marks *marks, const char *pid)
 	dir = opendir(path);
 	while (dir && (e = readdir(dir))) {
 		uint64_t value = 0;
-		struct mark *mark;
 
-		if (atoi(e->d_name) <= 0 || read_slack((pid_t)atoi(e->d_name), &value))
-			continue;
-		mark = of_value(marks, value);
-		if (mark)
-			mark->seen = true;
+		if (atoi(e->d_name) > 0 && !read_slack((pid_t)atoi(e->d_name), &value))
+			add_value(v, value);
 	}
 	if (dir)
 		closedir(dir);
 }
 
-static void unlink_unseen(struct emu *emu, struct emu_marks *marks)
+/* What the threads of this host have. Twice, since one may begin behind the place that is looked
+ * at, and its creator change in front of it. */
+static struct values find_values(void)
 {
+	struct values v = {0};
+
+	for (int round = 0; round < 2; round++) {
+		DIR *proc = opendir("/proc");
+		struct dirent *e;
+
+		v.failed |= !proc;
+		while (proc && (e = readdir(proc)))
+			if (atoi(e->d_name) > 0)
+				add_threads(&v, e->d_name);
+		if (proc)
+			closedir(proc);
+	}
+	return v;
+}
+
+/* Takes those out that were not seen; chained by their values. */
+static struct mark *take_unseen(struct emu_marks *marks)
+{
+	struct mark *unseen = NULL;
+
 	for (unsigned int i = 0; i < CHAINS; i++)
 		for (struct mark **at = &marks->by_state[i]; *at;)
 			if ((*at)->seen)
@@ -217,34 +285,59 @@ static void unlink_unseen(struct emu *emu, struct emu_marks *marks)
 			struct mark *mark = *at;
 
 			if (mark->seen) {
-				mark->seen = false;
+				marks->ended |= mark->like.process && mark->like.process->dead;
 				at = &mark->by_value;
 				continue;
 			}
 			*at = mark->by_value;
-			free_mark(emu, mark);
+			mark->by_value = unseen;
+			unseen = mark;
 			marks->nr--;
 		}
+	return unseen;
 }
 
-/* Forgets the states that no thread of this host has. Twice, since a thread may begin behind the
- * place that is looked at, and its creator change in front of it. */
+/* Forgets the states that no thread has any more, once a second at most; with the lock held, which
+ * is given back while threads are looked at. */
 static void collect(struct emu *emu, struct emu_marks *marks)
 {
-	/* The command's own stays, who ever has it. */
-	of_value(marks, marks->first)->seen = true;
-	for (int round = 0; round < 2; round++) {
-		DIR *proc = opendir("/proc");
-		struct dirent *e;
+	const uint64_t now = emu_now(), second = 1000000000;
+	struct mark *unseen;
+	struct values v;
 
-		if (!proc)
-			return;
-		while ((e = readdir(proc)))
-			if (atoi(e->d_name) > 0)
-				see_threads(marks, e->d_name);
-		closedir(proc);
+	if (marks->looking || now - marks->looked < second)
+		return;
+	marks->looking = true;
+	for (unsigned int i = 0; i < CHAINS; i++)
+		for (struct mark *mark = marks->by_value[i]; mark; mark = mark->by_value)
+			mark->seen = false;
+	pthread_mutex_unlock(&marks->lock);
+	v = find_values();
+	pthread_mutex_lock(&marks->lock);
+	/* The command's own stays, whoever has it. */
+	of_value(marks, marks->first)->seen = true;
+	for (size_t i = 0; i < v.nr; i++) {
+		struct mark *mark = of_value(marks, v.value[i]);
+
+		if (mark)
+			mark->seen = true;
 	}
-	unlink_unseen(emu, marks);
+	free(v.value);
+	marks->ended = false;
+	unseen = v.failed ? NULL : take_unseen(marks);
+	pthread_mutex_unlock(&marks->lock);
+	while (unseen) {
+		struct mark *mark = unseen;
+		struct emu_process *owner;
+
+		unseen = mark->by_value;
+		owner = free_mark(emu, mark);
+		if (owner)
+			emu_process_put(emu, owner);
+	}
+	pthread_mutex_lock(&marks->lock);
+	marks->looking = false;
+	marks->looked = emu_now();
 }
 
 /* ---- for tasks.c and the calls --------------------------------------------------------------- */
@@ -256,7 +349,7 @@ int emu_marks_begin(struct emu *emu, const struct emu_task *first)
 
 	if (!mark || read_slack(first->tid, &marks->first)) {
 		if (mark)
-			free_mark(emu, mark);
+			drop_mark(emu, mark);
 		free(marks);
 		return -ENOMEM;
 	}
@@ -273,27 +366,35 @@ static uint64_t new_value(struct emu_marks *marks, const struct emu_task *task)
 {
 	uint64_t value, base = task->slack ? task->slack : marks->first;
 
+	if (base > INT64_MAX)
+		base = INT64_MAX; /* that is for ever, too */
 	do {
 		value = base + marks->next;
-		marks->next = marks->next % (2 * MOST) + 1;
+		marks->next = marks->next % VALUES + 1;
 	} while (of_value(marks, value));
 	return value;
 }
 
-static struct mark *find_or_make(struct emu *emu, struct emu_marks *marks,
-				 const struct emu_task *task)
+static struct mark *find_state(struct emu_marks *marks, const struct emu_task *task)
 {
 	struct mark *mark = *state_chain(marks, task);
 
 	while (mark && !emu_alike(&mark->like, task))
 		mark = mark->by_state;
-	if (mark)
-		return mark;
-	if (marks->nr >= MOST) {
+	return mark;
+}
+
+static struct mark *find_or_make(struct emu *emu, struct emu_marks *marks,
+				 const struct emu_task *task)
+{
+	struct mark *mark = find_state(marks, task);
+
+	if (!mark && marks->nr >= MOST) {
 		collect(emu, marks);
-		if (marks->nr >= MOST)
-			return NULL;
+		mark = find_state(marks, task);
 	}
+	if (mark || marks->nr >= MOST)
+		return mark;
 	mark = copy_state(emu, task);
 	if (mark) {
 		mark->value = new_value(marks, &mark->like);
@@ -302,18 +403,23 @@ static struct mark *find_or_make(struct emu *emu, struct emu_marks *marks,
 	return mark;
 }
 
-void emu_mark(struct emu *emu, const struct emu_task *task)
+void emu_mark(struct emu *emu, struct emu_task *task)
 {
 	struct emu_marks *marks = emu->marks;
 	struct mark *mark;
+	int rc;
 
 	if (!marks)
 		return;
 	pthread_mutex_lock(&marks->lock);
 	mark = find_or_make(emu, marks, task);
-	/* Without one (memory, or so many states at once) what it creates takes what is at hand. */
-	write_slack(task->tid, mark ? mark->value : 1);
+	if (mark)
+		mark->seen = true;
+	/* Without one (memory, or so many states at once) a value that nobody has: what the task
+	 * creates takes what is at hand. */
+	rc = write_slack(emu, task, mark ? mark->value : marks->first + VALUES + 1);
 	marks->found = true;
+	task->unmarked = !mark || rc;
 	pthread_mutex_unlock(&marks->lock);
 }
 
@@ -321,17 +427,24 @@ const struct emu_task *emu_mark_look(struct emu *emu, pid_t tid)
 {
 	struct emu_marks *marks = emu->marks;
 	struct mark *mark = NULL;
-	uint64_t value = 0;
+	uint64_t value;
+	bool found;
 
 	if (!marks)
 		return NULL;
 	pthread_mutex_lock(&marks->lock);
-	if (!marks->found)
-		mark = of_value(marks, marks->first);
-	else if (!read_slack(tid, &value))
-		mark = of_value(marks, value);
-	if (mark)
+	found = marks->found;
+	value = marks->first;
+	pthread_mutex_unlock(&marks->lock);
+	/* Nobody changes the mark of a task that is not known yet. */
+	if (found && read_slack(tid, &value))
+		return NULL;
+	pthread_mutex_lock(&marks->lock);
+	mark = of_value(marks, value);
+	if (mark) {
+		mark->seen = true;
 		return &mark->like;
+	}
 	pthread_mutex_unlock(&marks->lock);
 	return NULL;
 }
@@ -342,6 +455,15 @@ void emu_mark_looked(struct emu *emu, const struct emu_task *like)
 		pthread_mutex_unlock(&emu->marks->lock);
 }
 
+static uid_t owner_uid(pid_t tgid)
+{
+	char path[24];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/proc/%d", tgid);
+	return stat(path, &st) ? (uid_t)-1 : st.st_uid;
+}
+
 /* With the process locked. */
 void emu_marks_own(struct emu *emu, struct emu_process *process)
 {
@@ -350,6 +472,7 @@ void emu_marks_own(struct emu *emu, struct emu_process *process)
 	if (!emu->marks || process->owns || !emu_mm_asked(process))
 		return;
 	process->owns = true;
+	process->uid = owner_uid(process->tgid);
 	do { /* one that is not marked yet may make another one */
 		before = process->nr_tasks;
 		if (emu_threads_many(emu, process))
@@ -360,13 +483,18 @@ void emu_marks_own(struct emu *emu, struct emu_process *process)
 	} while (process->nr_tasks != before);
 }
 
-struct emu_process *emu_mark_owner(struct emu *emu, pid_t tid)
+struct emu_process *emu_mark_owner(struct emu *emu, pid_t tid, unsigned int *image)
 {
 	const struct emu_task *like = emu_mark_look(emu, tid);
 	struct emu_process *owner = like ? like->process : NULL;
 
-	if (owner)
+	/* A slack can be made up: nobody gets another user's ranges by it. */
+	if (owner && owner->uid != owner_uid(tid))
+		owner = NULL;
+	if (owner) {
+		*image = like->image;
 		emu_process_hold(emu, owner);
+	}
 	emu_mark_looked(emu, like);
 	return owner;
 }
@@ -385,10 +513,8 @@ void emu_marks_clean(struct emu *emu)
 	if (!marks)
 		return;
 	pthread_mutex_lock(&marks->lock);
-	if (marks->ended) {
-		marks->ended = false;
+	if (marks->ended)
 		collect(emu, marks);
-	}
 	pthread_mutex_unlock(&marks->lock);
 }
 
@@ -425,14 +551,12 @@ int64_t emu_mark_set_slack(struct emu_call *call, uint64_t slack)
 {
 	struct emu_task *task = call->task;
 
-	task->slack = (int64_t)slack <= 0 || slack == call->emu->marks->first ? 0 : slack;
+	task->slack = slack == call->emu->marks->first ? 0 : slack;
 	emu_mark(call->emu, task);
 	return 0;
 }
 
 int64_t emu_mark_tell_slack(struct emu_call *call)
 {
-	uint64_t slack = call->task->slack ? call->task->slack : call->emu->marks->first;
-
-	return slack > INT64_MAX ? INT64_MAX : (int64_t)slack;
+	return (int64_t)(call->task->slack ? call->task->slack : call->emu->marks->first);
 }

@@ -319,7 +319,7 @@ static int64_t handle(struct emu_call *call)
 	call->task = emu_task_get(emu, call->caller);
 	if (!call->task)
 		return EMU_CONTINUE; /* gone, or out of memory */
-	home = call->locked = call->task->process;
+	home = call->home = call->locked = call->task->process;
 	emu_call_here = call;
 	result = line->fn(call);
 	emu_call_here = NULL;

@@ -5,8 +5,39 @@
  * locks.
  */
 #include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #include "emu/internal.h"
 #include "emu/tasks.h"
+
+/* When the process began, in ticks; 0: there is none, or it has ended. */
+uint64_t emu_process_started(pid_t tgid)
+{
+	char text[1024];
+
+	return emu_proc_read(text, sizeof(text), "/proc/%d/stat", tgid) < 0 ? 0
+									    : emu_proc_begun(text);
+}
+
+/* With the table's lock held. */
+void emu_watch_end(struct emu *emu, struct emu_process *process)
+{
+	struct epoll_event ev = {.events = EPOLLIN, .data.u64 = (uint64_t)process->tgid};
+
+	if (emu->nr_watched < emu->max_watched)
+		process->pidfd = (int)syscall(SYS_pidfd_open, process->tgid, 0);
+	if (process->pidfd >= 0 && epoll_ctl(emu->epoll, EPOLL_CTL_ADD, process->pidfd, &ev) < 0) {
+		close(process->pidfd);
+		process->pidfd = -1;
+	}
+	if (process->pidfd >= 0) {
+		emu->nr_watched++;
+		return;
+	}
+	process->started = emu_process_started(process->tgid);
+	emu->nr_unwatched++;
+}
 
 /* All processes, each referenced; *all is malloc'ed. */
 static size_t every_process(struct emu *emu, struct emu_process ***all)

@@ -56,6 +56,18 @@ static bool wants_marks(struct emu *emu)
 	return !emu->opt->strict && emu_policy_sees(emu);
 }
 
+/* Tids go round all of kernel.pid_max: at a million a second a small one may be through at once. */
+static uint64_t tids_last(void)
+{
+	enum { USUAL = 32768, TEN_MS = 10000000 };
+	char text[24];
+
+	return emu_proc_read(text, sizeof(text), "/proc/sys/kernel/pid_max") > 0 &&
+			       atol(text) >= USUAL
+		       ? TEN_MS
+		       : 0;
+}
+
 /* Forks the child and talks with it until it waits for GO. False: the view can't be had (emu->why).
  */
 static bool start_child(struct emu *emu, const struct emu_start *start, int *sock)
@@ -409,6 +421,7 @@ void emu_supervisor(struct emu *emu, const struct emu_start *start, int sock)
 	if (getrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_cur > 1 << 20)
 		files.rlim_cur = 1024;
 	share_descriptors(emu, (unsigned int)files.rlim_cur);
+	emu->soon = tids_last();
 	emu_folder_sweep(emu->tree_path);
 	start_view(emu, start, &child);
 	/* The command is in the job's session already. The kernel must not take us for a shell of

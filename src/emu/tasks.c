@@ -137,15 +137,21 @@ static struct emu_task *new_task(struct emu *emu, struct emu_process *process, p
 				 const struct emu_task *creator)
 {
 	struct emu_task *task = calloc(1, sizeof(*task));
-	const struct emu_task *like = task ? emu_mark_look(emu, tid) : NULL;
+	const struct emu_task *like = NULL;
+	bool told;
 
 	if (!task)
 		return NULL;
 	task->tid = tid;
 	task->process = process;
 	task->cpu = ~0U;
+	if (!creator || !creator->unmarked)
+		like = emu_mark_look(emu, tid);
 	take_state(emu, task, like ? like : creator);
 	borrow_cpu(task, like ? like : creator);
+	/* Its mark says nothing, and so do those of what it may have made. */
+	task->unmarked = !like && creator && creator->unmarked;
+	told = like && like->told && !task->told;
 	emu_mark_looked(emu, like);
 	if (!task->allowed) {
 		free_task(emu, task);
@@ -153,35 +159,9 @@ static struct emu_task *new_task(struct emu *emu, struct emu_process *process, p
 	}
 	emu_thread_know(emu, task);
 	emu_task_place(emu, task);
+	if (told) /* its mark names a CPU that it was not told */
+		emu_mark(emu, task);
 	return task;
-}
-
-/* When the process began, in ticks; 0: there is none, or it has ended. */
-uint64_t emu_process_started(pid_t tgid)
-{
-	char text[1024];
-
-	return emu_proc_read(text, sizeof(text), "/proc/%d/stat", tgid) < 0 ? 0
-									    : emu_proc_begun(text);
-}
-
-/* With the table's lock held. */
-static void watch_end(struct emu *emu, struct emu_process *process)
-{
-	struct epoll_event ev = {.events = EPOLLIN, .data.u64 = (uint64_t)process->tgid};
-
-	if (emu->nr_watched < emu->max_watched)
-		process->pidfd = (int)syscall(SYS_pidfd_open, process->tgid, 0);
-	if (process->pidfd >= 0 && epoll_ctl(emu->epoll, EPOLL_CTL_ADD, process->pidfd, &ev) < 0) {
-		close(process->pidfd);
-		process->pidfd = -1;
-	}
-	if (process->pidfd >= 0) {
-		emu->nr_watched++;
-		return;
-	}
-	process->started = emu_process_started(process->tgid);
-	emu->nr_unwatched++;
 }
 
 static _Thread_local unsigned int adopted_here; /* processes that this thread has adopted */
@@ -217,7 +197,8 @@ static void adopt_process(struct emu *emu, pid_t tgid, const struct emu_task *cr
 	process->nr_tasks = 1;
 	emu_answers_child(emu, process, parent);
 	note_sharer(process, parent);
-	emu_mm_new(emu, process, parent);
+	emu_mm_new(emu, process, parent, creator != NULL);
+	pthread_mutex_lock(&process->lock);
 	pthread_mutex_lock(&emu->table_lock);
 	taken = lookup_process(emu, tgid) != NULL;
 	if (!taken && process->tasks) {
@@ -225,11 +206,14 @@ static void adopt_process(struct emu *emu, pid_t tgid, const struct emu_task *cr
 		process->hash_next = *at;
 		*at = process;
 		hash_task(emu, process->tasks);
-		watch_end(emu, process);
+		emu_watch_end(emu, process);
 		adopted_here++;
 	}
 	taken = taken || !process->tasks;
 	pthread_mutex_unlock(&emu->table_lock);
+	if (!taken)
+		emu_marks_own(emu, process);
+	pthread_mutex_unlock(&process->lock);
 	if (taken)
 		emu_process_put(emu, process);
 }
@@ -288,34 +272,25 @@ void emu_process_drop(struct emu *emu, struct emu_process *process)
 	emu_process_put(emu, process);
 }
 
-/* Which of the parent's tasks forked `pid`: /proc tells for each thread its own children. */
-static const struct emu_task *forker(struct emu_process *parent, pid_t pid)
-{
-	if (parent->tasks && parent->tasks->next)
-		for (struct emu_task *t = parent->tasks; t; t = t->next)
-			if (emu_has_child(parent->tgid, t->tid, pid))
-				return t;
-	for (struct emu_task *t = parent->tasks; t; t = t->next)
-		if (t->tid == parent->tgid)
-			return t;
-	return parent->tasks;
-}
-
 /* Its parent ended before it was seen. The parent's exit settled it, unless it was killed; or its
  * mark tells whose ranges it has: `mine` is locked, and with it only its own are adopted. */
 static void adopt_orphan(struct emu *emu, pid_t tgid, struct emu_process *mine)
 {
-	struct emu_process *owner = emu_mark_owner(emu, tgid);
+	unsigned int image;
+	struct emu_process *owner = emu_mark_owner(emu, tgid, &image);
 
-	if (mine ? owner == mine : !owner)
-		adopt_process(emu, tgid, NULL, owner);
-	if (!owner)
+	if (!owner) {
+		if (!mine)
+			adopt_process(emu, tgid, NULL, NULL);
 		return;
-	if (!mine) {
-		lock_process(emu, owner);
-		adopt_process(emu, tgid, NULL, owner);
-		pthread_mutex_unlock(&owner->lock);
 	}
+	if (!mine)
+		lock_process(emu, owner);
+	/* Of another image's ranges nothing is known any more. */
+	if (!mine || owner == mine)
+		adopt_process(emu, tgid, NULL, owner->image == image ? owner : NULL);
+	if (!mine)
+		pthread_mutex_unlock(&owner->lock);
 	emu_process_put(emu, owner);
 }
 
@@ -352,7 +327,7 @@ static bool adopt(struct emu *emu, pid_t tgid, long ppid, unsigned int depth)
 		if (!parent)
 			return false;
 	}
-	adopt_process(emu, tgid, forker(parent, tgid), parent);
+	adopt_process(emu, tgid, emu_forker(parent, tgid), parent);
 	emu_process_drop(emu, parent);
 	return true;
 }
@@ -401,12 +376,25 @@ static bool is_there(struct emu *emu, struct emu_task *task, uint64_t age)
 	if (!emu->marks || task->tid == task->process->tgid)
 		return true;
 	now = emu_now();
-	if (now - task->seen >= age && !emu_thread_there(emu, task)) {
+	if (now - task->seen < age)
+		return true;
+	if (!emu_thread_there(emu, task)) {
 		emu_thread_forget(emu, task);
 		return false;
 	}
 	task->seen = now;
 	return true;
+}
+
+/* The task of that tid, which was one of this process's before that was locked. */
+static struct emu_task *still(struct emu *emu, const struct emu_process *process, pid_t tid)
+{
+	struct emu_task *task;
+
+	pthread_mutex_lock(&emu->table_lock);
+	task = lookup(emu, tid);
+	pthread_mutex_unlock(&emu->table_lock);
+	return task && task->process == process ? task : NULL;
 }
 
 static struct emu_task *get(struct emu *emu, pid_t tid, uint64_t age)
@@ -424,7 +412,7 @@ static struct emu_task *get(struct emu *emu, pid_t tid, uint64_t age)
 	pthread_mutex_unlock(&emu->table_lock);
 	if (process) {
 		lock_process(emu, process);
-		task = emu_thread_find(process, tid);
+		task = still(emu, process, tid);
 		if (task && is_there(emu, task, age))
 			return task;
 		emu_process_drop(emu, process);
@@ -452,36 +440,60 @@ static struct emu_task *get(struct emu *emu, pid_t tid, uint64_t age)
 	return task;
 }
 
+/* What it made while its mark said nothing takes its state from it; what it makes from here on,
+ * from its mark. */
+static void mark_again(struct emu *emu, struct emu_task *task)
+{
+	struct emu_process *process = task->process;
+	pid_t *pids;
+	size_t nr;
+
+	if (!emu->marks)
+		return;
+	if (emu_threads_many(emu, process))
+		emu_threads_adopt(emu, process);
+	nr = emu_children(process->tgid, task->tid, &pids);
+	for (size_t i = 0; i < nr; i++)
+		if (!emu_task_known(emu, pids[i]))
+			adopt_process(emu, pids[i], task, process);
+	free(pids);
+	emu_mark(emu, task);
+}
+
 struct emu_task *emu_task_get(struct emu *emu, pid_t caller)
 {
-	enum { SOON = 10000000 };
+	struct emu_task *task = get(emu, caller, emu->soon);
 
-	return get(emu, caller, SOON);
+	if (task && task->unmarked)
+		mark_again(emu, task);
+	return task;
 }
 
 struct emu_task *emu_task_find(struct emu_call *call, pid_t tid)
 {
-	struct emu_process *home = call->task->process;
+	struct emu_process *home = call->home;
 	struct emu_task *task;
 
+	if (tid == 0)
+		tid = call->caller;
 	if (call->locked == home) {
-		task = tid == 0 || tid == call->caller ? call->task : emu_thread_find(home, tid);
+		task = tid == call->caller ? call->task : emu_thread_find(home, tid);
 		if (task && (task == call->task || is_there(call->emu, task, 0)))
 			return task;
 	}
-	if (tid == 0)
-		tid = call->caller;
 	pthread_mutex_unlock(&call->locked->lock);
 	task = get(call->emu, tid, 0);
-	if (!task) {
+	if (task) {
+		if (call->locked != home)
+			emu_process_put(call->emu, call->locked);
+		call->locked = task->process;
+		if (call->locked == home)
+			emu_process_put(call->emu, home); /* the receiver's reference is enough */
+	} else {
 		pthread_mutex_lock(&call->locked->lock);
-		return NULL;
 	}
-	if (call->locked != home)
-		emu_process_put(call->emu, call->locked);
-	call->locked = task->process;
-	if (call->locked == home)
-		emu_process_put(call->emu, home); /* the receiver's own reference is enough */
+	/* A caller that was killed meanwhile may be forgotten. */
+	call->task = call->locked == home ? emu_thread_find(home, call->caller) : NULL;
 	return task;
 }
 
@@ -550,8 +562,7 @@ void emu_task_exit(struct emu *emu, struct emu_task *task)
 /* It may be another thread that has begun the image, and taken its process's id. */
 static void retake_state(struct emu *emu, struct emu_task *task)
 {
-	const struct emu_task *like = emu_mark_look(emu, task->tid);
-
+	const struct emu_task *like = task->unmarked ? NULL : emu_mark_look(emu, task->tid);
 	bool other = like && !emu_alike(like, task);
 
 	if (other) {
@@ -578,21 +589,21 @@ void emu_process_exec(struct emu *emu, struct emu_task *task)
 	process->vdso = 0;
 	process->own_memory = process->no_answers = false;
 	process->owns = false;
+	process->image++;
 	process->sharer = 0;
 	process->looked_at = process->nr_tasks;
 	emu_mm_exec(emu, process);
-	if (emu->marks)
-		retake_state(emu, task);
 	for (struct emu_task *t = process->tasks; t; t = t->next) {
 		t->pointer = 0;
 		t->told = false;
 		if (!t->borrowed)
 			continue;
-		emu_policy_moving(emu, t);
 		t->borrowed = false;
 		t->cpu = ~0U;
 		emu_task_place(emu, t);
 	}
+	if (emu->marks)
+		retake_state(emu, task);
 }
 
 void emu_process_gone(struct emu *emu, pid_t tgid)
@@ -638,9 +649,13 @@ void emu_settle(struct emu_call *call, struct emu_task *task)
 	struct emu_process *process = call->locked;
 	struct emu *emu = call->emu;
 
+	if (task && emu->marks)
+		return; /* its mark tells what they have */
 	emu_clones_settle(emu, process, adopt_thread);
 	if (process->owns)
 		adopt_orphans(emu, process);
+	if (!task && emu_threads_many(emu, process))
+		emu_threads_adopt(emu, process);
 	for (struct emu_task *t = task ? task : process->tasks; t; t = task ? NULL : t->next) {
 		pid_t *pids;
 		size_t nr = emu_children(process->tgid, t->tid, &pids);

@@ -11,6 +11,8 @@
 /* The children of one thread as /proc tells them; *pids malloc'ed. */
 size_t emu_children(pid_t tgid, pid_t tid, pid_t **pids);
 bool emu_has_child(pid_t tgid, pid_t tid, pid_t child);
+/* Which of the parent's tasks forked `pid`: /proc tells for each thread its own children. */
+const struct emu_task *emu_forker(struct emu_process *parent, pid_t pid);
 
 /* The task that created thread `tid` of the locked process by a noted clone, or NULL; the note is
  * used up. */
@@ -29,6 +31,8 @@ void emu_process_drop(struct emu *emu, struct emu_process *process);
 struct emu_task *emu_thread_find(struct emu_process *process, pid_t tid);
 long emu_tgid_of(struct emu *emu, pid_t tid, long *ppid);
 uint64_t emu_process_started(pid_t tgid);
+/* processes.c: its end will be told. With the table's lock held. */
+void emu_watch_end(struct emu *emu, struct emu_process *process);
 
 /* marks.c. The state that the task's mark stands for, NULL: unknown. It is locked until looked().
  */
@@ -36,8 +40,9 @@ const struct emu_task *emu_mark_look(struct emu *emu, pid_t tid);
 void emu_mark_looked(struct emu *emu, const struct emu_task *like);
 /* Does a task hand on what stands there? */
 bool emu_alike(const struct emu_task *like, const struct emu_task *task);
-/* The process whose ranges the task inherits by its mark, a reference; NULL: none, or not known. */
-struct emu_process *emu_mark_owner(struct emu *emu, pid_t tid);
+/* The process whose ranges the task inherits by its mark, a reference, and of which image of it;
+ * NULL: none, or not known. */
+struct emu_process *emu_mark_owner(struct emu *emu, pid_t tid, unsigned int *image);
 
 /* threads.c: from now on the thread can be told from others. When a task began, of the text of its
  * `stat`, in ticks; 0: it has ended. */

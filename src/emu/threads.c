@@ -7,7 +7,8 @@
  * costs a stat; when it differs, the start time decides. A process's list is gone through when it
  * has grown to twice what it was, so that those that ended do not add up.
  *
- * All with the process locked. Called by tasks.c, answers.c and the memory policy family.
+ * All with the process locked. Called by tasks.c, marks.c, cpus.c, answers.c and the memory policy
+ * family.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -78,8 +79,10 @@ bool emu_thread_there(const struct emu *emu, struct emu_task *task)
 {
 	uint64_t inode;
 
-	if (!emu->marks || is_leader(task))
+	if (!emu->marks)
 		return true;
+	if (is_leader(task))
+		return !task->process->dead;
 	inode = inode_of(task);
 	return inode && is_same(task, inode);
 }

@@ -388,6 +388,153 @@ static void brother(void)
 	ended_well(-1);
 }
 
+/* A child of a thread that nobody has seen keeps what there was when it was made. */
+static int go[2], answers[2];
+static char *shared_range;
+
+static void *forks_unseen(void *arg)
+{
+	char byte;
+
+	if (!fork()) {
+		int mode = -1;
+
+		CHECK(read(go[0], &byte, 1) == 1, "errno %d", errno);
+		CHECK(!syscall(SYS_get_mempolicy, &mode, NULL, 0UL, shared_range, F_ADDR),
+		      "errno %d", errno);
+		CHECK(mode == DEFAULT, "policy %d of the range", mode);
+		(void)!write(answers[1], "1", 1);
+		_exit(0);
+	}
+	CHECK(!pipe((int *)arg), "errno %d", errno);
+	pause();
+	return arg;
+}
+
+static void unseen(void)
+{
+	int ready[2] = {-1, -1};
+	pthread_t t;
+	char byte;
+
+	shared_range = map(16);
+	CHECK(!pipe(go) && !pipe(answers), "errno %d", errno);
+	CHECK(!pthread_create(&t, NULL, forks_unseen, ready), "no thread");
+	while (__atomic_load_n(&ready[1], __ATOMIC_ACQUIRE) < 0)
+		usleep(1000);
+	bind_to(shared_range, 16, 4);
+	(void)!write(go[1], "1", 1);
+	wait(NULL);
+	close(answers[1]);
+	CHECK(read(answers[0], &byte, 1) == 1, "the child found something wrong");
+}
+
+/* An orphan has nothing of what its grandparent's next image binds. */
+static void *const place = (void *)0x600000000000;
+
+static void map_at_place(unsigned long nodes)
+{
+	CHECK(mmap(place, 16 * PAGE, PROT_READ | PROT_WRITE,
+		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) == place,
+	      "errno %d", errno);
+	bind_to(place, 16, nodes);
+}
+
+static void images(void)
+{
+	char byte, text[32];
+	pid_t pid;
+
+	CHECK(!pipe(go) && !pipe(answers), "errno %d", errno);
+	map_at_place(2);
+	pid = fork();
+	if (!pid) {
+		pid_t parent = getpid();
+
+		if (!fork()) {
+			unsigned long nodes = 0;
+			int mode = -1;
+
+			while (getppid() == parent)
+				usleep(1000);
+			usleep(50000);
+			CHECK(!syscall(SYS_get_mempolicy, &mode, &nodes, 65UL, place, F_ADDR),
+			      "errno %d", errno);
+			CHECK(nodes != 8, "another image's range");
+			(void)!write(answers[1], "1", 1);
+			_exit(0);
+		}
+		close(go[1]);
+		CHECK(read(go[0], &byte, 1) == 1, "errno %d", errno);
+		_exit(0);
+	}
+	snprintf(text, sizeof(text), "%d %d %d", (int)pid, go[1], answers[0]);
+	close(answers[1]);
+	execl(self, self, "next", text, NULL);
+}
+
+static void next_image(const char *text)
+{
+	int pid, go_on, answer;
+	char byte;
+
+	CHECK(sscanf(text, "%d %d %d", &pid, &go_on, &answer) == 3, "%s", text);
+	map_at_place(8);
+	(void)!write(go_on, "1", 1);
+	ended_well(pid);
+	close(go_on);
+	CHECK(read(answer, &byte, 1) == 1, "the orphan found something wrong");
+}
+
+/* Of a parent that was told its CPU: children are dealt their own once they begin an image. */
+static void deals(void)
+{
+	int seen[64] = {0}, kinds = 0, status;
+
+	for (int i = 0; i < 8; i++) {
+		pid_t pid = fork();
+
+		if (!pid)
+			_exit(sched_getcpu());
+		CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status), "%#x",
+		      (unsigned)status);
+		kinds += !seen[WEXITSTATUS(status)]++;
+	}
+	CHECK(kinds > 4, "%d CPUs for 8 children", kinds);
+}
+
+static void told(void)
+{
+	for (int i = 0; i < 5; i++)
+		sched_getcpu();
+	if (!fork())
+		execl(self, self, "deals", NULL);
+	ended_well(-1);
+}
+
+/* The kernel takes the slack from who becomes realtime, and gives an old one back. */
+static void realtime(void)
+{
+	struct sched_param param = {.sched_priority = 1};
+	static char cpu[] = "5";
+	pid_t pid;
+
+	pin(0, 5);
+	set_policy(BIND, 1);
+	if (sched_setscheduler(0, SCHED_FIFO, &param))
+		exit(77);
+	in_thread(is_as_its_creator, (void *)5);
+	param.sched_priority = 0;
+	CHECK(!sched_setscheduler(0, SCHED_OTHER, &param), "errno %d", errno);
+	pid = fork();
+	if (!pid) {
+		in_thread(is_as_its_creator, (void *)5);
+		_exit(0);
+	}
+	ended_well(pid);
+	in_thread(begins_image, cpu);
+}
+
 /* ---- the slack itself ------------------------------------------------------------------------ */
 
 static long slack(void)
@@ -550,6 +697,11 @@ static const struct {
 	{"pages", pages},
 	{"interrupted", interrupted},
 	{"killed", killed},
+	{"unseen", unseen},
+	{"images", images},
+	{"told", told},
+	{"deals", deals},
+	{"realtime", realtime},
 };
 
 int main(int argc, char **argv)
@@ -557,6 +709,10 @@ int main(int argc, char **argv)
 	self = argv[0];
 	if (argc == 3 && !strcmp(argv[1], "is")) {
 		is_as_its_creator((void *)atol(argv[2]));
+		return 0;
+	}
+	if (argc == 3 && !strcmp(argv[1], "next")) {
+		next_image(argv[2]);
 		return 0;
 	}
 	for (size_t i = 0; argc == 2 && i < sizeof(all) / sizeof(all[0]); i++)

@@ -83,6 +83,8 @@ static int64_t take_mask(struct emu_call *call, pid_t tid, struct mc_cpumask *ma
 	task->asked = asked;
 	mc_cpumask_copy(task->allowed, mask);
 	emu_task_place(emu, task);
+	if (!emu_thread_there(emu, task)) /* all this may have taken a while */
+		return -ESRCH;
 	emu_task_bind(emu, task);
 	emu_mark(emu, task);
 	return 0;
@@ -115,6 +117,17 @@ int64_t emu_sched_setaffinity(struct emu_call *call)
 		result = tid < 0 ? -ESRCH : take_mask(call, tid, mask);
 	mc_cpumask_free(mask);
 	return result;
+}
+
+/* The kernel takes the mark from who becomes realtime, and gives who does not stay so an old one.
+ */
+int64_t emu_sched_setscheduler(struct emu_call *call)
+{
+	struct emu_task *task = emu_task_find(call, (pid_t)call->arg[0]);
+
+	if (task)
+		task->unmarked = true;
+	return EMU_CONTINUE;
 }
 
 int64_t emu_getcpu(struct emu_call *call)

@@ -9,6 +9,7 @@
 int64_t emu_sched_getaffinity(struct emu_call *call);
 int64_t emu_sched_setaffinity(struct emu_call *call);
 int64_t emu_getcpu(struct emu_call *call);
+int64_t emu_sched_setscheduler(struct emu_call *call);
 int64_t emu_prctl(struct emu_call *call);
 /* open.c */
 int64_t emu_open(struct emu_call *call);

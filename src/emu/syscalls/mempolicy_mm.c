@@ -360,19 +360,20 @@ bool emu_mm_asked(const struct emu_process *process)
 	return process->mm && process->mm->asked;
 }
 
-void emu_mm_new(struct emu *emu, struct emu_process *process, const struct emu_process *parent)
+void emu_mm_new(struct emu *emu, struct emu_process *process, const struct emu_process *parent,
+		bool alive)
 {
 	struct mp_state *state = mp_state(emu);
 
 	if (!state || !parent || !emu_mm_asked(parent))
 		return;
 	/* It is locked, and const only for the core's sake. */
-	if (!parent->dead)
+	if (alive)
 		mp_settle_all(emu, (struct emu_process *)parent);
 	if (!mp_mm(process))
 		return;
 	process->mm->asked = true;
-	process->mm->parent = parent->tgid;
+	process->mm->parent = alive ? parent->tgid : 0;
 	pol_ranges_copy(&process->mm->ranges, &parent->mm->ranges);
 	pol_shifts_copy(&process->mm->shifts, &parent->mm->shifts);
 	pol_shifts_copy(&process->mm->filled, &parent->mm->filled);

@@ -372,7 +372,7 @@ static int settle_whole(struct settle *s, const struct mp_maps *maps)
 		if (s->process->tasks->next || t->policy)
 			note_faults(t);
 	if (!rc)
-		mp_events_settled(s->process, since);
+		mp_events_settled(s->emu, s->process, since);
 	return rc;
 }
 
@@ -391,6 +391,8 @@ int mp_settle(struct emu *emu, struct emu_process *process, uint64_t start, uint
 	if (end < UINT64_MAX - s.state->page)
 		end = (end + s.state->page - 1) & ~(uint64_t)(s.state->page - 1);
 	rc = mp_maps_read(process->tgid, maps);
+	if (!rc && !maps->count)
+		rc = -ESRCH; /* it is ending: nothing is mapped, but its children have it all */
 	if (!rc)
 		mp_drop_gone(&s, maps);
 	/* Who touched a page of several threads' is seen from all they have touched. */
