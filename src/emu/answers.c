@@ -273,16 +273,26 @@ void emu_answers_thread(struct emu_call *call, uint64_t flags, uint64_t pointer)
 		emu_answers_stop(call->emu, process);
 }
 
+/* A child in its creator's memory reads the creator's answers: no more of them as long as it is
+ * there. */
+static void note_sharer(const struct emu_process *process, struct emu_process *creator)
+{
+	if (!creator || process->own_memory)
+		return;
+	creator->no_answers |= creator->sharer != 0;
+	creator->sharer = process->tgid;
+}
+
 /* A new process: has it its memory for itself? Its copy of a table must not tell anybody else than
  * the thread that was copied. */
-void emu_answers_child(struct emu *emu, struct emu_process *process,
-		       const struct emu_process *creator)
+void emu_answers_child(struct emu *emu, struct emu_process *process, struct emu_process *creator)
 {
 	uint64_t base;
 	int mem;
 
 	process->own_memory = creator && syscall(SYS_kcmp, process->tgid, creator->tgid, KCMP_VM, 0,
 						 0) > 0;
+	note_sharer(process, creator);
 	if (!atomic_load(&emu->answers_told))
 		return;
 	mem = emu_vdso_open(process->tgid);
@@ -349,8 +359,7 @@ void emu_answers_thread(struct emu_call *call, uint64_t flags, uint64_t pointer)
 	(void)pointer;
 }
 
-void emu_answers_child(struct emu *emu, struct emu_process *process,
-		       const struct emu_process *creator)
+void emu_answers_child(struct emu *emu, struct emu_process *process, struct emu_process *creator)
 {
 	(void)emu;
 	(void)process;

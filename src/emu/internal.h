@@ -278,8 +278,7 @@ void emu_answers_stop(struct emu *emu, struct emu_process *process);
 /* The caller makes a thread that has this thread pointer (if CLONE_SETTLS). */
 void emu_answers_thread(struct emu_call *call, uint64_t flags, uint64_t pointer);
 /* At its adoption; creator NULL: not known. */
-void emu_answers_child(struct emu *emu, struct emu_process *process,
-		       const struct emu_process *creator);
+void emu_answers_child(struct emu *emu, struct emu_process *process, struct emu_process *creator);
 void emu_answers_free(struct emu *emu, struct emu_process *process);
 /* Nobody is told anything without a call from now on, until emu->holds is taken back. No process is
  * locked; by a handler: the caller's is unlocked for a while, use call->task no more. */

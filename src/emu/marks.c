@@ -231,22 +231,53 @@ static void add_value(struct values *v, uint64_t value)
 	v->value[v->nr++] = value;
 }
 
+/* How many threads were listed; -errno. */
+static long list_threads(struct values *v, DIR *dir)
+{
+	struct dirent *e;
+	long listed = 0;
+
+	rewinddir(dir);
+	while (errno = 0, e = readdir(dir)) {
+		uint64_t value = 0;
+		int rc;
+
+		if (atoi(e->d_name) <= 0)
+			continue;
+		listed++;
+		rc = read_slack((pid_t)atoi(e->d_name), &value);
+		if (!rc)
+			add_value(v, value);
+		/* What we may not look into is none of the tree's. */
+		else if (rc != -ENOENT && rc != -ESRCH && rc != -EPERM && rc != -EACCES)
+			return rc;
+	}
+	return errno ? -errno : listed;
+}
+
+/* A list ends early when a thread ends that was just listed; the folder's links tell how many there
+ * are. */
 static void add_threads(struct values *v, const char *pid)
 {
+	enum { TIMES = 16 };
+	long listed = -EAGAIN;
 	char path[300];
-	struct dirent *e;
+	struct stat st;
 	DIR *dir;
 
 	snprintf(path, sizeof(path), "/proc/%s/task", pid);
 	dir = opendir(path);
-	while (dir && (e = readdir(dir))) {
-		uint64_t value = 0;
-
-		if (atoi(e->d_name) > 0 && !read_slack((pid_t)atoi(e->d_name), &value))
-			add_value(v, value);
+	if (!dir) {
+		v->failed |= errno != ENOENT && errno != ESRCH && errno != EACCES && errno != EPERM;
+		return;
 	}
-	if (dir)
-		closedir(dir);
+	for (int i = 0; i < TIMES && listed == -EAGAIN; i++) {
+		listed = list_threads(v, dir);
+		if (listed >= 0 && !fstat(dirfd(dir), &st) && listed < (long)st.st_nlink - 2)
+			listed = -EAGAIN;
+	}
+	closedir(dir);
+	v->failed |= listed < 0 && listed != -ENOENT && listed != -ESRCH;
 }
 
 /* What the threads of this host have. Twice, since one may begin behind the place that is looked
@@ -255,14 +286,15 @@ static struct values find_values(void)
 {
 	struct values v = {0};
 
-	for (int round = 0; round < 2; round++) {
+	for (int round = 0; round < 2 && !v.failed; round++) {
 		DIR *proc = opendir("/proc");
 		struct dirent *e;
 
 		v.failed |= !proc;
-		while (proc && (e = readdir(proc)))
+		while (proc && (errno = 0, e = readdir(proc)))
 			if (atoi(e->d_name) > 0)
 				add_threads(&v, e->d_name);
+		v.failed |= errno != 0;
 		if (proc)
 			closedir(proc);
 	}
@@ -323,7 +355,8 @@ static void collect(struct emu *emu, struct emu_marks *marks)
 			mark->seen = true;
 	}
 	free(v.value);
-	marks->ended = false;
+	if (!v.failed)
+		marks->ended = false; /* but for those that are still in use */
 	unseen = v.failed ? NULL : take_unseen(marks);
 	pthread_mutex_unlock(&marks->lock);
 	while (unseen) {

@@ -20,8 +20,8 @@ uint64_t emu_process_started(pid_t tgid)
 									    : emu_proc_begun(text);
 }
 
-/* With the table's lock held. */
-void emu_watch_end(struct emu *emu, struct emu_process *process)
+/* With the table's lock held. False: there is no such process (any more). */
+bool emu_watch_end(struct emu *emu, struct emu_process *process)
 {
 	struct epoll_event ev = {.events = EPOLLIN, .data.u64 = (uint64_t)process->tgid};
 
@@ -33,10 +33,15 @@ void emu_watch_end(struct emu *emu, struct emu_process *process)
 	}
 	if (process->pidfd >= 0) {
 		emu->nr_watched++;
-		return;
+		return true;
 	}
+	/* It was told by a list of children, and may have ended since. Its entry would be a later
+	 * one's of that tgid. */
+	if (emu_proc_field(process->tgid, "Tgid:") != process->tgid)
+		return false;
 	process->started = emu_process_started(process->tgid);
 	emu->nr_unwatched++;
+	return true;
 }
 
 /* All processes, each referenced; *all is malloc'ed. */

@@ -166,16 +166,6 @@ static struct emu_task *new_task(struct emu *emu, struct emu_process *process, p
 
 static _Thread_local unsigned int adopted_here; /* processes that this thread has adopted */
 
-/* A child in its creator's memory reads the creator's answers: no more of them as long as it is
- * there. */
-static void note_sharer(const struct emu_process *process, struct emu_process *parent)
-{
-	if (!parent || process->own_memory)
-		return;
-	parent->no_answers |= parent->sharer != 0;
-	parent->sharer = process->tgid;
-}
-
 /* A process that was not known, with its first task; its parent is locked (NULL: it has none here,
  * or that ended), and the creator one of its tasks (NULL: not known which). Somebody else may have
  * been faster: theirs stays. */
@@ -184,7 +174,7 @@ static void adopt_process(struct emu *emu, pid_t tgid, const struct emu_task *cr
 {
 	struct emu_process *process = calloc(1, sizeof(*process));
 	struct emu_process **at;
-	bool taken;
+	bool taken, known = false;
 
 	if (!process)
 		return;
@@ -196,25 +186,23 @@ static void adopt_process(struct emu *emu, pid_t tgid, const struct emu_task *cr
 	process->tasks = new_task(emu, process, tgid, creator);
 	process->nr_tasks = 1;
 	emu_answers_child(emu, process, parent);
-	note_sharer(process, parent);
 	emu_mm_new(emu, process, parent, creator != NULL);
 	pthread_mutex_lock(&process->lock);
 	pthread_mutex_lock(&emu->table_lock);
 	taken = lookup_process(emu, tgid) != NULL;
-	if (!taken && process->tasks) {
+	if (!taken && process->tasks && emu_watch_end(emu, process)) {
 		at = &emu->process_hash[(unsigned int)tgid % EMU_HASH];
 		process->hash_next = *at;
 		*at = process;
 		hash_task(emu, process->tasks);
-		emu_watch_end(emu, process);
 		adopted_here++;
+		known = true;
 	}
-	taken = taken || !process->tasks;
 	pthread_mutex_unlock(&emu->table_lock);
-	if (!taken)
+	if (known)
 		emu_marks_own(emu, process);
 	pthread_mutex_unlock(&process->lock);
-	if (taken)
+	if (!known)
 		emu_process_put(emu, process);
 }
 
@@ -305,26 +293,38 @@ static void adopt_orphans(struct emu *emu, struct emu_process *mine)
 	free(orphans);
 }
 
+/* The process of `ppid`, locked and referenced, known by then if it belongs to the tree. */
+static bool adopt(struct emu *emu, pid_t tgid, long ppid, unsigned int depth);
+static struct emu_process *get_parent(struct emu *emu, pid_t ppid, unsigned int depth)
+{
+	struct emu_process *parent = emu_process_get(emu, ppid);
+
+	if (!parent && adopt(emu, ppid, 0, depth))
+		parent = emu_process_get(emu, ppid);
+	return parent;
+}
+
 /* Makes the process of `tgid` known if it belongs to the tree; its unknown ancestors first. `ppid`:
- * its parent if that was looked up, else 0. */
+ * its parent if that was looked up, else 0. A parent may end meanwhile: then it has another one. */
 static bool adopt(struct emu *emu, pid_t tgid, long ppid, unsigned int depth)
 {
-	struct emu_process *parent;
+	struct emu_process *parent = NULL;
+	long before;
 
 	if (!ppid)
 		ppid = emu_proc_field(tgid, "PPid:");
-	if (ppid <= 0 || depth > 4096)
-		return false;
-	if (ppid == emu->supervisor) {
-		adopt_orphan(emu, tgid, NULL);
-		return true;
-	}
-	parent = emu_process_get(emu, (pid_t)ppid);
-	if (!parent) {
-		if (!adopt(emu, (pid_t)ppid, 0, depth + 1))
+	while (!parent) {
+		if (ppid <= 0 || depth > 4096)
 			return false;
-		parent = emu_process_get(emu, (pid_t)ppid);
+		if (ppid == emu->supervisor) {
+			adopt_orphan(emu, tgid, NULL);
+			return true;
+		}
+		parent = get_parent(emu, (pid_t)ppid, depth + 1);
+		before = ppid;
 		if (!parent)
+			ppid = emu_proc_field(tgid, "PPid:");
+		if (!parent && ppid == before)
 			return false;
 	}
 	adopt_process(emu, tgid, emu_forker(parent, tgid), parent);
@@ -638,10 +638,10 @@ void emu_process_gone(struct emu *emu, pid_t tgid)
 	}
 	owned = process->owns;
 	emu_process_drop(emu, process);
-	if (owned) {
-		adopt_orphans(emu, NULL);
+	/* Orphans of its children are not adopted here: another process's lock may be held for
+	 * long, and their marks tell the same later. */
+	if (owned)
 		emu_marks_ended(emu);
-	}
 }
 
 void emu_settle(struct emu_call *call, struct emu_task *task)

@@ -31,8 +31,8 @@ void emu_process_drop(struct emu *emu, struct emu_process *process);
 struct emu_task *emu_thread_find(struct emu_process *process, pid_t tid);
 long emu_tgid_of(struct emu *emu, pid_t tid, long *ppid);
 uint64_t emu_process_started(pid_t tgid);
-/* processes.c: its end will be told. With the table's lock held. */
-void emu_watch_end(struct emu *emu, struct emu_process *process);
+/* processes.c: its end will be told; false: it has ended. With the table's lock held. */
+bool emu_watch_end(struct emu *emu, struct emu_process *process);
 
 /* marks.c. The state that the task's mark stands for, NULL: unknown. It is locked until looked().
  */

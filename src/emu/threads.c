@@ -103,37 +103,49 @@ struct seen {
 	uint64_t inode;
 };
 
+static bool add(struct seen **all, size_t *nr, size_t *room, const struct dirent *e)
+{
+	if (*nr == *room) {
+		struct seen *more = realloc(*all, (*room = 2 * *room + 64) * sizeof(**all));
+
+		if (!more)
+			return false;
+		*all = more;
+	}
+	(*all)[(*nr)++] = (struct seen){(pid_t)atoi(e->d_name), e->d_ino};
+	return true;
+}
+
+/* A list ends early when a thread ends that was just listed; the folder's links tell how many there
+ * are. NULL: nothing can be had. */
 static struct seen *list(pid_t tgid, size_t *nr)
 {
+	enum { TIMES = 16 };
 	struct seen *all = NULL;
 	size_t room = 0;
+	struct stat st;
 	struct dirent *e;
 	char path[32];
+	bool good = true;
 	DIR *dir;
 
 	*nr = 0;
 	snprintf(path, sizeof(path), "/proc/%d/task", tgid);
 	dir = opendir(path);
-	while (dir && (e = readdir(dir))) {
-		pid_t tid = (pid_t)atoi(e->d_name);
-
-		if (tid <= 0)
-			continue;
-		if (*nr == room) {
-			struct seen *more = realloc(all, (room = 2 * room + 64) * sizeof(*all));
-
-			if (!more) {
-				free(all);
-				all = NULL;
-				break;
-			}
-			all = more;
-		}
-		all[(*nr)++] = (struct seen){tid, e->d_ino};
+	for (int i = 0; dir && good && i < TIMES; i++) {
+		rewinddir(dir);
+		*nr = 0;
+		while (good && (e = readdir(dir)))
+			good = atoi(e->d_name) <= 0 || add(&all, nr, &room, e);
+		if (fstat(dirfd(dir), &st) || *nr + 2 >= st.st_nlink)
+			break;
 	}
 	if (dir)
 		closedir(dir);
-	return all;
+	if (good)
+		return all;
+	free(all);
+	return NULL;
 }
 
 static int by_tid(const void *a, const void *b)
@@ -159,7 +171,8 @@ void emu_threads_forget(struct emu *emu, struct emu_process *process)
 		if (is_leader(t) || (emu_call_here && emu_call_here->task == t))
 			continue;
 		found = bsearch(&key, all, nr, sizeof(*all), by_tid);
-		if (!found || !is_same(t, found->inode))
+		/* A list ends early when a thread ends that was just listed. */
+		if (found ? !is_same(t, found->inode) : !emu_thread_there(emu, t))
 			emu_thread_forget(emu, t);
 	}
 	free(all);

@@ -372,6 +372,79 @@ static int sibling(void *arg)
 	return 0;
 }
 
+/* Its parent, never seen, ends while the child's first call is looked at. */
+static void orphaned(void)
+{
+	pin(0, 13);
+	for (unsigned int i = 0; i < scaled(1000); i++) {
+		int ends[2], got = -1;
+		pid_t pid;
+
+		CHECK(!pipe(ends), "errno %d", errno);
+		pid = fork();
+		if (!pid) {
+			if (!fork()) {
+				for (volatile unsigned int k = 0; k < i % 50 * 200; k++)
+					;
+				got = only(0);
+				(void)!write(ends[1], &got, sizeof(got));
+			}
+			_exit(0);
+		}
+		ended_well(pid);
+		close(ends[1]);
+		CHECK(read(ends[0], &got, sizeof(got)) == sizeof(got), "no answer");
+		close(ends[0]);
+		CHECK(got == 13, "an orphan has %d", got);
+	}
+}
+
+/* Children that end while their creator's change adopts them; then others of their pids. */
+static volatile pid_t brief[256];
+static volatile pid_t forks;
+static volatile int stop;
+
+static void *makes_brief_ones(void *arg)
+{
+	forks = (pid_t)syscall(SYS_gettid);
+	for (unsigned int i = 0; !stop; i++) {
+		pid_t pid = fork();
+
+		if (!pid)
+			_exit(0);
+		ended_well(pid);
+		brief[i % 256] = pid;
+	}
+	return arg;
+}
+
+static void again(void)
+{
+	struct clone_args args = {.exit_signal = SIGCHLD, .set_tid_size = 1};
+	pthread_t t;
+
+	CHECK(!pthread_create(&t, NULL, makes_brief_ones, NULL), "no thread");
+	while (!forks)
+		usleep(100);
+	for (unsigned int i = 0; i < scaled(2000); i++)
+		pin(forks, (int)i % 64); /* adopts what it has made */
+	stop = 1;
+	pthread_join(t, NULL);
+	pin(0, 5);
+	for (int i = 0; i < 256; i++) {
+		pid_t pid, wanted = brief[i];
+
+		args.set_tid = (uintptr_t)&wanted;
+		pid = wanted ? (pid_t)syscall(SYS_clone3, &args, sizeof(args)) : -1;
+		if (!pid)
+			_exit(only(0) == 5 ? 0 : 1);
+		if (pid < 0 && errno == EPERM)
+			exit(77); /* CAP_CHECKPOINT_RESTORE */
+		if (pid > 0)
+			ended_well(pid);
+	}
+}
+
 /* By CLONE_PARENT: a child of its creator's parent, which is not the creator. */
 static void brother(void)
 {
@@ -702,6 +775,8 @@ static const struct {
 	{"told", told},
 	{"deals", deals},
 	{"realtime", realtime},
+	{"orphaned", orphaned},
+	{"again", again},
 };
 
 int main(int argc, char **argv)

@@ -10,7 +10,7 @@ import mctest
 BUILT = os.path.join(mctest.BUILD, "tests", "emu", "inherit")
 MACHINE = ["--smp", "64", "--nodes", "4", "--mem", "64G"]
 ALL = ["creators", "ends", "many", "image", "orphans", "heirs", "brother", "slacks", "states", "plugs", "pages", "interrupted", "killed",
-       "unseen", "images", "told"]
+       "unseen", "images", "told", "orphaned"]
 # What is not had where creations are notified: limits.md.
 MARKS = ["image", "killed", "brother", "interrupted"]
 
@@ -46,7 +46,7 @@ class Common:
         if os.getuid():
             mctest.skip("root", "run as an ordinary user")
         marked = self.all(None)
-        for what in "reuse", "realtime":
+        for what in "reuse", "again", "realtime":
             with self.subTest(what):
                 r = self.run_it(what, None)
                 if r.status != 77:  # no right to, in a container
