@@ -3,19 +3,20 @@
  * answers.c - getcpu told once and then answered within the process: which threads' CPUs stand in
  * the table that the code in the patched vDSO looks in (vdso.c).
  *
- * A slot is found by thread pointer. It is filled when a thread's call is answered, and cleared,
- * before the answer, by whatever moves the thread to another CPU and by its end. What is in memory
- * is never more than what `pointer` here tells, so that a slot which others have cleared does no
- * harm. The process's memory is written only, after a look whether the code is still there; what
- * it did to the table is its own loss.
+ * A slot is found by thread pointer, and holds for one tid: threads end unseen. It is filled when
+ * a thread's call is answered, and cleared, before the answer, by whatever moves the thread to
+ * another CPU. What is in memory is never more than what `pointer` here tells, so that a slot
+ * which others have cleared does no harm. The process's memory is written only, after a look
+ * whether the code is still there; what it did to the table is its own loss.
  *
  * - fork copies the table unseen. The child is on its creator's CPU then (tasks.c), until its own
  *   exec; the copy is disarmed when the child is adopted, before it can have a thread more.
  * - A child in its creator's memory (vfork) has its creator's thread pointer and reads its slot
- *   until it is adopted. From then on it makes calls: only who owns the memory has a table, and the
- *   creator stands still until the child is gone. Other ways to share memory with another process
- *   are notified, and end all tables of the run (emu_answers_hold).
- * - Threads that share a thread pointer, or have several, end the process's table. So does who
+ *   until it is adopted. From then on it makes calls: only who owns the memory has a table, and
+ *   none while the child is there. Other ways to share memory with another process that a filter
+ *   can see are notified, and end all tables of the run (emu_answers_hold).
+ * - Threads that have several thread pointers end the process's table, and those that share one
+ *   where it is seen (clone without CLONE_SETTLS; all where creations are notified). So does who
  *   becomes undumpable: its children's copies could not be written to (its own can: `mem`).
  * - As long as a cpuN/online is open for writing there are none: what is written is applied at
  *   answered calls (hotplug.c).

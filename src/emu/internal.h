@@ -3,8 +3,8 @@
  * internal.h - the run core's own state, shared by its files only (the call families see emu.h).
  *
  * Processes: waiter (foreground job, mirrors the command) -> supervisor (this struct; answers
- * calls) -> command's tree. Lock order: a process's lock, then table_lock; tree_lock and files_lock
- * are leaves.
+ * calls) -> command's tree. Lock order: a process's lock, marks.lock, then table_lock; tree_lock
+ * and files_lock are leaves.
  */
 #ifndef MC_EMU_INTERNAL_H
 #define MC_EMU_INTERNAL_H
