@@ -143,7 +143,7 @@ static void arm(struct emu_call *call)
 		if (!a)
 			return;
 		a->mem = emu_vdso_open(call->caller);
-		if (a->mem < 0 || !emu_call_valid(call)) {
+		if (a->mem < 0 || a->mem >= (int)emu->max_held || !emu_call_valid(call)) {
 			if (a->mem >= 0)
 				close(a->mem);
 			free(a);

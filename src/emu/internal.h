@@ -69,6 +69,7 @@ struct emu {
 	/* Descriptors held for processes and open files are kept to parts of the limit, so that
 	 * what is opened while answering never lacks one. */
 	unsigned int max_watched, max_files;
+	unsigned int max_held;        /* what is held for long has a number below this */
 	unsigned int nr_watched;        /* under table_lock, as: */
 	unsigned int nr_unwatched;      /* processes without a pidfd: looked for once a second */
 

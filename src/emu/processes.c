@@ -27,7 +27,9 @@ bool emu_watch_end(struct emu *emu, struct emu_process *process)
 
 	if (emu->nr_watched < emu->max_watched)
 		process->pidfd = (int)syscall(SYS_pidfd_open, process->tgid, 0);
-	if (process->pidfd >= 0 && epoll_ctl(emu->epoll, EPOLL_CTL_ADD, process->pidfd, &ev) < 0) {
+	if (process->pidfd >= (int)emu->max_held ||
+	    (process->pidfd >= 0 &&
+	     epoll_ctl(emu->epoll, EPOLL_CTL_ADD, process->pidfd, &ev) < 0)) {
 		close(process->pidfd);
 		process->pidfd = -1;
 	}

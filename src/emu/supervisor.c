@@ -383,6 +383,8 @@ static void share_descriptors(struct emu *emu, unsigned int limit)
 	unsigned int receivers = emu->nr_real < 2 ? 2 : emu->nr_real > 16 ? 16 : emu->nr_real,
 		     keep = ALWAYS + ANSWERING * (receivers + 1);
 
+	/* Numbers are dealt from below: what is held for long leaves the last ones. */
+	emu->max_held = limit > keep ? limit - keep + ALWAYS : 0;
 	limit = limit > keep ? limit - keep : 0;
 	emu->max_watched = limit / 2;
 	emu->max_answers = limit / 4;

@@ -608,6 +608,55 @@ static void realtime(void)
 	in_thread(begins_image, cpu);
 }
 
+/* ---- few descriptors for the emulator -------------------------------------------------------- */
+
+static volatile int waits;
+
+static void *waits_for_end(void *arg)
+{
+	while (!waits)
+		usleep(5000);
+	return arg;
+}
+
+static void is_crowd(int threads)
+{
+	pthread_t t[64];
+	pid_t pid[40];
+
+	for (int i = 0; i < threads; i++)
+		CHECK(!pthread_create(&t[i], NULL, waits_for_end, NULL), "no thread");
+	pin(0, 33); /* from now on it may matter who touched a page */
+	set_policy(BIND, 4);
+	for (int i = 0; i < 40; i++) {
+		pid[i] = fork();
+		if (!pid[i]) {
+			is_as_its_creator((void *)33);
+			usleep(20000);
+			is_as_its_creator((void *)33);
+			_exit(0);
+		}
+	}
+	for (int i = 0; i < 40; i++)
+		ended_well(pid[i]);
+	waits = 1;
+	for (int i = 0; i < threads; i++)
+		pthread_join(t[i], NULL);
+}
+
+static void crowd(void)
+{
+	for (int threads = 4; threads <= 60; threads += 7) {
+		pid_t pid = fork();
+
+		if (!pid) {
+			is_crowd(threads);
+			_exit(0);
+		}
+		ended_well(pid);
+	}
+}
+
 /* ---- the slack itself ------------------------------------------------------------------------ */
 
 static long slack(void)
@@ -777,6 +826,7 @@ static const struct {
 	{"realtime", realtime},
 	{"orphaned", orphaned},
 	{"again", again},
+	{"crowd", crowd},
 };
 
 int main(int argc, char **argv)

@@ -24,10 +24,10 @@ def can_be(uid):
 class Common:
     options = ()
 
-    def run_it(self, what, uid):
+    def run_it(self, what, uid, front=()):
         machine = ["--smp", "64", "--mem", "64G"] if what == "told" else MACHINE
-        return mctest.manycore("run", "--view=" + self.view, *machine, *self.options, "--", BUILT, what,
-                               uid=uid if os.getuid() == 0 else None)
+        return mctest.execute([*front, mctest.MANYCORE, "run", "--view=" + self.view, *machine, *self.options, "--", BUILT, what],
+                              uid=uid if os.getuid() == 0 else None)
 
     def marked(self, uid):
         r = self.ok(mctest.manycore("run", "--view=" + self.view, "--verbose", *MACHINE, *self.options, "--", "true",
@@ -40,6 +40,8 @@ class Common:
             if marked or what not in MARKS:
                 with self.subTest(what):
                     self.ok(self.run_it(what, uid))
+        with self.subTest("few descriptors"):
+            self.ok(self.run_it("crowd", uid, ("prlimit", "--nofile=128:128")))
         return marked
 
     def test_root(self):

@@ -74,6 +74,10 @@ static bool watch_thread(struct emu *emu, struct mp_touched *t, pid_t tid)
 
 		if (fd < 0)
 			return errno == ESRCH; /* it has ended */
+		if ((unsigned int)fd >= emu->max_held) {
+			close(fd);
+			return false;
+		}
 		t->fd[t->nr_fd++] = fd;
 	}
 	return true;
