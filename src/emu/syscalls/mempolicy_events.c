@@ -45,6 +45,15 @@ bool mp_events_changes(const struct emu_process *process)
 	return mp_events_watching(process) && process->mm->touched->nr_until;
 }
 
+/* Once more at each further so many, if nothing could be settled. */
+bool mp_events_many(const struct emu_process *process)
+{
+	enum { MANY = 1 << 14 };
+	const struct mp_touched *t = process->mm ? process->mm->touched : NULL;
+
+	return t && t->nr_until && t->nr_until % MANY == 0;
+}
+
 static void close_fds(struct mp_touched *t)
 {
 	for (size_t i = 0; i < t->nr_fd; i++)

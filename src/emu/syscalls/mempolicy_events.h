@@ -24,6 +24,8 @@ bool mp_events_watch(struct emu *emu, struct emu_process *process);
 bool mp_events_watching(const struct emu_process *process);
 /* Has a task of it changed its node or policy since all was settled? */
 bool mp_events_changes(const struct emu_process *process);
+/* Have so many changes added up that pages should be settled by them? */
+bool mp_events_many(const struct emu_process *process);
 /* The end of the process or of its image. */
 void mp_events_end(struct emu_mm *mm);
 /* Until now the task was on this node with this policy: its mask or policy is about to change, or

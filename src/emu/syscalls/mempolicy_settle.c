@@ -464,6 +464,14 @@ int mp_page_move(struct mp_state *state, struct emu_mm *mm, const struct mp_vma 
 	return rc;
 }
 
+/* Of a process that nobody asks they would add up for ever. */
+static void note_change(struct emu *emu, struct emu_task *task)
+{
+	mp_events_until(emu, task);
+	if (mp_events_many(task->process))
+		mp_settle_all(emu, task->process);
+}
+
 /* A task is about to change its mask or CPU: pages it has touched are of the node it was on. */
 void emu_policy_moving(struct emu *emu, struct emu_task *task)
 {
@@ -474,7 +482,7 @@ void emu_policy_moving(struct emu *emu, struct emu_task *task)
 	if (!state || state->machine->nr_memory < 2 || !mp_task(task))
 		return;
 	if (mp_events_watching(process)) {
-		mp_events_until(emu, task);
+		note_change(emu, task);
 		return;
 	}
 	/* From now on its threads may differ. What they have touched by now is told by counts. */
@@ -502,7 +510,7 @@ void emu_policy_moving(struct emu *emu, struct emu_task *task)
 void emu_policy_ending(struct emu *emu, struct emu_task *task)
 {
 	if (mp_events_watching(task->process))
-		mp_events_until(emu, task);
+		note_change(emu, task);
 	else if (task->asked || task->policy || emu_options(emu)->strict)
 		emu_policy_moving(emu, task);
 }
