@@ -280,7 +280,8 @@ static void note_sharer(const struct emu_process *process, struct emu_process *c
 {
 	if (!creator || process->own_memory)
 		return;
-	creator->no_answers |= creator->sharer != 0;
+	/* One is remembered. */
+	creator->no_answers |= creator->sharer && may_share(creator);
 	creator->sharer = process->tgid;
 }
 

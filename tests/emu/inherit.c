@@ -186,6 +186,8 @@ static void ends(void)
 	CHECK(only(0) == -64, "the first thread has %d", only(0));
 }
 
+/* The same tid again, by a thread that nobody pinned. */
+#ifdef __x86_64__
 static volatile int at_end;
 
 static int bare_thread(void *arg)
@@ -195,7 +197,22 @@ static int bare_thread(void *arg)
 	return 0;
 }
 
-/* The same tid again, by a thread that nobody pinned. */
+/* The child has a stack of its own: it must not return from a function of ours. */
+static long bare_clone(const struct clone_args *args, int *got)
+{
+	register void *fn __asm__("r8") = (void *)bare_thread;
+	register void *to __asm__("r9") = got;
+	long rc;
+
+	__asm__ volatile("syscall\n\ttest %%rax,%%rax\n\tjnz 1f\n\txor %%ebp,%%ebp\n\t"
+			 "mov %%r9,%%rdi\n\tcall *%%r8\n\tmov $60,%%eax\n\txor %%edi,%%edi\n\t"
+			 "syscall\n1:"
+			 : "=a"(rc)
+			 : "a"((long)SYS_clone3), "D"(args), "S"(sizeof(*args)), "r"(fn), "r"(to)
+			 : "rcx", "r11", "rdx", "r10", "memory");
+	return rc;
+}
+
 static void reuse(void)
 {
 	static char stack[65536] __attribute__((aligned(16)));
@@ -207,34 +224,24 @@ static void reuse(void)
 				  .stack_size = sizeof(stack),
 				  .set_tid = (uintptr_t)&tid,
 				  .set_tid_size = 1};
+	long rc;
 
 	in_thread(tell_tid, &tid);
 	usleep(50000);
-#ifdef __x86_64__
-	long rc;
-
-	/* The child has a stack of its own: it must not return from a function of ours. */
-	register void *fn __asm__("r8") = (void *)bare_thread;
-	register void *to __asm__("r9") = &got;
-
-	__asm__ volatile(
-		"syscall\n\ttest %%rax,%%rax\n\tjnz 1f\n\txor %%ebp,%%ebp\n\tmov %%r9,%%rdi\n\tcall *%%r8\n\t"
-		"mov $60,%%eax\n\txor %%edi,%%edi\n\tsyscall\n1:"
-		: "=a"(rc)
-		: "a"((long)SYS_clone3), "D"(&args), "S"(sizeof(args)), "r"(fn), "r"(to)
-		: "rcx", "r11", "rdx", "r10", "memory");
+	rc = bare_clone(&args, &got);
 	if (rc == -EPERM)
 		exit(77); /* CAP_CHECKPOINT_RESTORE */
 	CHECK(rc == tid, "clone3: %ld", rc);
 	while (!at_end)
 		usleep(1000);
 	CHECK(got == -64, "another one's mask: %d", got);
-#else
-	(void)args;
-	(void)bare_thread;
-	exit(77);
-#endif
 }
+#else
+static void reuse(void)
+{
+	exit(77);
+}
+#endif
 
 /* More threads than anybody wants to remember. */
 static void *ask(void *arg)
