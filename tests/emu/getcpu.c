@@ -598,16 +598,48 @@ static void share_brother(void)
 
 static void share_thread(void) { shares("thread"); }
 
+/* Children that were seen in this memory and are gone: answers stay with the process. */
+static void spawned(void)
+{
+	pin(0, 5);
+	for (int i = 0; i < 3; i++) {
+		if (!vfork()) {
+			cpu_set_t set;
+
+			syscall(SYS_sched_getaffinity, 0, sizeof(set), &set);
+			_exit(0);
+		}
+		reap();
+	}
+	for (int i = 0; i < 1000; i++)
+		if (sched_getcpu() != 5)
+			failures++;
+}
+
 static const struct {
 	const char *name;
 	void (*fn)(void);
 } subcommands[] = {
-	{"repeat", repeat}, {"masks", masks}, {"many", many}, {"reuse", reuse},
-	{"reuse-killed", reuse_killed}, {"neighbour", neighbour}, {"forks", forks},
-	{"vforks", vforks}, {"share-beside", share_beside}, {"share-brother", share_brother},
-	{"share-thread", share_thread}, {"plugs", plugs}, {"dumpable", dumpable},
-	{"handlers", handlers}, {"again", again}, {"again2", again2},
-	{"pointers", getcpu_pointers}, {"moved", getcpu_moved}, {"covered", getcpu_covered},
+	{"repeat", repeat},
+	{"masks", masks},
+	{"many", many},
+	{"reuse", reuse},
+	{"reuse-killed", reuse_killed},
+	{"neighbour", neighbour},
+	{"forks", forks},
+	{"vforks", vforks},
+	{"share-beside", share_beside},
+	{"share-brother", share_brother},
+	{"share-thread", share_thread},
+	{"plugs", plugs},
+	{"dumpable", dumpable},
+	{"handlers", handlers},
+	{"spawned", spawned},
+	{"again", again},
+	{"again2", again2},
+	{"pointers", getcpu_pointers},
+	{"moved", getcpu_moved},
+	{"covered", getcpu_covered},
 };
 
 int main(int argc, char **argv)

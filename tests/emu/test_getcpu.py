@@ -51,6 +51,8 @@ class Common:
         # After hot-plug as before it.
         self.assertLess(self.calls("plugs"), 200)
         self.assertLess(self.calls("handlers"), 100)
+        # After children in the same memory, too.
+        self.assertLess(self.calls("spawned"), 100)
 
 
 class Namespace(Common, mctest.TestCase):
