@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -218,6 +219,8 @@ int main(int argc, char **argv)
 
 	if (argc < 4)
 		return 2;
+	/* Small pages are counted: of a huge one (where they are "always") one thread has all. */
+	prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
 	nodes = atol(argv[2]);
 	total = nodes * (pages = atol(argv[3]));
 	comb = !strcmp(how, "comb");

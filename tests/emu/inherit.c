@@ -625,6 +625,8 @@ static const struct {
 int main(int argc, char **argv)
 {
 	self = argv[0];
+	/* Small pages are counted: of a huge one (where they are "always") one thread has all. */
+	prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
 	if (argc == 3 && !strcmp(argv[1], "is")) {
 		is_as_its_creator((void *)atol(argv[2]));
 		return 0;

@@ -11,8 +11,8 @@ BUILT = os.path.join(mctest.BUILD, "tests", "emu", "inherit")
 MACHINE = ["--smp", "64", "--nodes", "4", "--mem", "64G"]
 ALL = ["creators", "ends", "many", "image", "orphans", "heirs", "brother", "slacks", "states", "plugs", "pages", "interrupted", "killed",
        "unseen", "images", "told", "orphaned"]
-# What is not had where creations are notified, or is a guess there (pages, by counts of faults): limits.md.
-MARKS = ["pages", "image", "killed", "brother", "interrupted"]
+# What is not had where creations are notified: limits.md.
+MARKS = ["image", "killed", "brother", "interrupted"]
 
 
 def can_be(uid):

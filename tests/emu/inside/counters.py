@@ -10,6 +10,7 @@ MBIND, SET = {"x86_64": (237, 238), "aarch64": (235, 237)}[os.uname().machine]
 PAGE = mmap.PAGESIZE
 SLACK = 1500
 libc = ctypes.CDLL(None, use_errno=True)
+libc.prctl(41, 1, 0, 0, 0)  # PR_SET_THP_DISABLE: small pages are counted, and a huge one has one first toucher
 NODE = "/sys/devices/system/node/node%d/%s"
 
 
