@@ -86,12 +86,11 @@ const struct emu_task *emu_forker(struct emu_process *parent, pid_t pid)
 	return parent->tasks;
 }
 
-int emu_clone_note(struct emu_call *call, uint64_t flags, uint64_t parent_tid, uint64_t stack)
+int emu_clone_note(struct emu_call *call, uint64_t flags, uint64_t parent_tid)
 {
 	struct emu_process *process = call->task->process;
 	struct emu_clone *c;
 
-	(void)stack;
 	if (!(flags & CLONE_THREAD))
 		return 0;
 	c = calloc(1, sizeof(*c));
@@ -151,11 +150,10 @@ static const struct emu_task *use_up(struct emu_process *process, struct emu_clo
 	return creator;
 }
 
-const struct emu_task *emu_clone_match(struct emu *emu, struct emu_process *process, pid_t tid)
+const struct emu_task *emu_clone_match(struct emu_process *process, pid_t tid)
 {
 	struct emu_clone **wordless = NULL;
 
-	(void)emu;
 	if (!process->clones)
 		return NULL;
 	for (int round = 0; round < 2; round++) {
@@ -226,7 +224,7 @@ bool emu_thread_unseen_exit(struct emu *emu, pid_t tid)
 		return false;
 	if (!emu_thread_find(process, tid) && emu_tasks_alike(process) &&
 	    !emu_policy_watches(emu, process)) {
-		(void)emu_clone_match(emu, process, tid);
+		(void)emu_clone_match(process, tid);
 		done = true;
 	}
 	emu_process_drop(emu, process);

@@ -82,8 +82,7 @@ struct emu_process {
 	_Atomic bool dead;
 	pthread_mutex_t lock;
 	struct emu_task *tasks;
-	unsigned int nr_tasks,
-		looked_at; /* now, and when the threads that ended were last forgotten */
+	unsigned int nr_tasks, looked_at; /* now, and when those that ended were last forgotten */
 	bool owns;         /* marks of its tasks tell whose ranges their children inherit */
 	uid_t uid;         /* then: whose it was */
 	unsigned int image; /* how many it has begun */
@@ -126,6 +125,8 @@ int emu_write(struct emu_call *call, uint64_t to, const void *from, size_t len);
 int emu_read_string(struct emu_call *call, char *to, uint64_t from, size_t size);
 /* Is the call still waiting? Check after anything that named the caller by its tid. */
 bool emu_call_valid(struct emu_call *call);
+
+uint64_t emu_now(void); /* CLOCK_MONOTONIC, ns: of calls and of page-fault events */
 
 typedef int64_t (*emu_handler)(struct emu_call *call);
 

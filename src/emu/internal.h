@@ -164,7 +164,6 @@ bool emu_filter_busy(void); /* a listener is above this process already */
 int emu_filter_load(struct emu *emu, const char **step);
 
 /* notify.c */
-uint64_t emu_now(void); /* CLOCK_MONOTONIC, ns */
 int emu_notify_start(struct emu *emu);
 /* What this receiver does now may take a while: another one must wait for calls meanwhile. */
 void emu_crew_more(struct emu *emu);
@@ -180,11 +179,6 @@ void emu_process_hold(struct emu *emu, struct emu_process *process);
 void emu_process_put(struct emu *emu, struct emu_process *process);
 struct emu_task *emu_task_first(struct emu *emu, pid_t pid);
 void emu_task_exit(struct emu *emu, struct emu_task *task);
-/* Would all tasks of the (locked) process hand on the same? */
-bool emu_tasks_alike(const struct emu_process *process);
-/* The end of a thread that never made another notified call, in a process whose tasks are all
- * alike: nothing is to be kept of it. False: it must be adopted, to end as others do. */
-bool emu_thread_unseen_exit(struct emu *emu, pid_t tid);
 void emu_process_exec(struct emu *emu, struct emu_task *task);
 void emu_process_gone(struct emu *emu, pid_t tgid);
 /* Adopts all children that may have a copy of a table of answers. No process is locked. */
@@ -200,7 +194,14 @@ bool emu_thread_there(const struct emu *emu, struct emu_task *task);
 void emu_thread_forget(struct emu *emu, struct emu_task *task); /* it is not */
 /* Forgets all that are not; but for the caller's nobody may hold a task of the process. */
 void emu_threads_forget(struct emu *emu, struct emu_process *process);
-int emu_clone_note(struct emu_call *call, uint64_t flags, uint64_t parent_tid, uint64_t stack);
+
+/* creators.c, without marks only. Notes who makes a thread. */
+int emu_clone_note(struct emu_call *call, uint64_t flags, uint64_t parent_tid);
+/* Would all tasks of the (locked) process hand on the same? */
+bool emu_tasks_alike(const struct emu_process *process);
+/* The end of a thread that never made another notified call, in a process whose tasks are all
+ * alike: nothing is to be kept of it. False: it must be adopted, to end as others do. */
+bool emu_thread_unseen_exit(struct emu *emu, pid_t tid);
 
 /* marks.c: can marks be set on tasks such as this one? From its state on they are. */
 bool emu_marks_possible(pid_t tid);

@@ -14,12 +14,12 @@
  *   can't be had, creators.c notes who creates whom.
  * - The kernel takes slack from realtime tasks (0), and gives those that become ordinary again what
  *   they were born with. Such tasks are `unmarked` until their next call; what realtime tasks
- * create takes what is at hand, as with any value that is not known here.
+ *   create takes what is at hand, as with any value that is not known here.
  * - States are shared by all tasks that are alike and are never changed, but by hot-plug.
  * - A task whose CPU may be told by copies of its memory (answers.c) hands that on, too.
  * - The ranges and pages of an address space are inherited, too: where there are any, the mark
- * names the process, for children whose parent ends before they are seen. It is kept until no task
- * has its marks any more.
+ *   names the process, for children whose parent ends before they are seen. It is kept until no
+ *   task has its marks any more.
  *
  * Locks: marks.lock; taken with a process locked, and table_lock within it.
  */
@@ -42,8 +42,7 @@ enum { MOST = 16384, VALUES = 2 * MOST, CHAINS = 4096 };
 struct mark {
 	struct mark *by_value, *by_state;
 	uint64_t value;
-	struct emu_task
-		like; /* its state: mask, policy, slack; whose ranges: a reference, or NULL */
+	struct emu_task like; /* its state; `process`: whose ranges, a reference, or NULL */
 	bool seen;
 };
 
@@ -231,53 +230,28 @@ static void add_value(struct values *v, uint64_t value)
 	v->value[v->nr++] = value;
 }
 
-/* How many threads were listed; -errno. */
-static long list_threads(struct values *v, DIR *dir)
+/* What we may not look into is none of the tree's. */
+static bool is_none(int rc)
 {
-	struct dirent *e;
-	long listed = 0;
-
-	rewinddir(dir);
-	while (errno = 0, e = readdir(dir)) {
-		uint64_t value = 0;
-		int rc;
-
-		if (atoi(e->d_name) <= 0)
-			continue;
-		listed++;
-		rc = read_slack((pid_t)atoi(e->d_name), &value);
-		if (!rc)
-			add_value(v, value);
-		/* What we may not look into is none of the tree's. */
-		else if (rc != -ENOENT && rc != -ESRCH && rc != -EPERM && rc != -EACCES)
-			return rc;
-	}
-	return errno ? -errno : listed;
+	return rc == -ENOENT || rc == -ESRCH || rc == -EPERM || rc == -EACCES;
 }
 
-/* A list ends early when a thread ends that was just listed; the folder's links tell how many there
- * are. */
-static void add_threads(struct values *v, const char *pid)
+static void add_threads(struct values *v, pid_t pid)
 {
-	enum { TIMES = 16 };
-	long listed = -EAGAIN;
-	char path[300];
-	struct stat st;
-	DIR *dir;
+	struct emu_thread_id *all;
+	size_t nr;
+	int rc = emu_threads_list(pid, &all, &nr);
 
-	snprintf(path, sizeof(path), "/proc/%s/task", pid);
-	dir = opendir(path);
-	if (!dir) {
-		v->failed |= errno != ENOENT && errno != ESRCH && errno != EACCES && errno != EPERM;
-		return;
+	v->failed |= rc && !is_none(rc);
+	for (size_t i = 0; i < nr; i++) {
+		uint64_t value = 0;
+
+		rc = read_slack(all[i].tid, &value);
+		if (!rc)
+			add_value(v, value);
+		v->failed |= rc && !is_none(rc);
 	}
-	for (int i = 0; i < TIMES && listed == -EAGAIN; i++) {
-		listed = list_threads(v, dir);
-		if (listed >= 0 && !fstat(dirfd(dir), &st) && listed < (long)st.st_nlink - 2)
-			listed = -EAGAIN;
-	}
-	closedir(dir);
-	v->failed |= listed < 0 && listed != -ENOENT && listed != -ESRCH;
+	free(all);
 }
 
 /* What the threads of this host have. Twice, since one may begin behind the place that is looked
@@ -293,7 +267,7 @@ static struct values find_values(void)
 		v.failed |= !proc;
 		while (proc && (errno = 0, e = readdir(proc)))
 			if (atoi(e->d_name) > 0)
-				add_threads(&v, e->d_name);
+				add_threads(&v, (pid_t)atoi(e->d_name));
 		v.failed |= errno != 0;
 		if (proc)
 			closedir(proc);
@@ -379,12 +353,13 @@ int emu_marks_begin(struct emu *emu, const struct emu_task *first)
 {
 	struct emu_marks *marks = calloc(1, sizeof(*marks));
 	struct mark *mark = marks ? copy_state(emu, first) : NULL;
+	int rc = mark ? read_slack(first->tid, &marks->first) : -ENOMEM;
 
-	if (!mark || read_slack(first->tid, &marks->first)) {
+	if (rc < 0) {
 		if (mark)
 			drop_mark(emu, mark);
 		free(marks);
-		return -ENOMEM;
+		return rc;
 	}
 	pthread_mutex_init(&marks->lock, NULL);
 	marks->next = 1;
@@ -578,8 +553,7 @@ void emu_marks_replug(struct emu *emu, void (*fn)(struct emu *emu, struct emu_ta
 	pthread_mutex_unlock(&marks->lock);
 }
 
-/* prctl(PR_SET_TIMERSLACK): 0 gives back what its creator had, which we take to be the command's.
- */
+/* PR_SET_TIMERSLACK: 0 gives back what its creator had, which we take to be the command's. */
 int64_t emu_mark_set_slack(struct emu_call *call, uint64_t slack)
 {
 	struct emu_task *task = call->task;

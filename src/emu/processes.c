@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * processes.c - all processes of the tree at once: what is done to each, and the ends of those
- * whose descriptor could not be held. The table itself is tasks.c's; nobody holds two processes'
- * locks.
+ * processes.c - all processes of the tree at once: what is done to each, and how their ends are
+ * seen, by a descriptor or, when none could be held, by looking. The table itself is tasks.c's.
  */
 #include <stdlib.h>
 #include <sys/epoll.h>

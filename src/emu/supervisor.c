@@ -410,7 +410,7 @@ void emu_supervisor(struct emu *emu, const struct emu_start *start, int sock)
 	struct emu_task *task;
 	pthread_t thread;
 	sigset_t chld;
-	int child, sigs, fd;
+	int child, sigs, fd, rc;
 
 	struct rlimit files;
 
@@ -451,8 +451,11 @@ void emu_supervisor(struct emu *emu, const struct emu_start *start, int sock)
 		give_up(emu, "starting the command: out of memory");
 	if (emu->opt->nr_policy && emu_policy_start(emu, task, &error) < 0)
 		give_up(emu, "%s", error.text);
-	if (emu->marked && emu_marks_begin(emu, task) < 0)
-		give_up(emu, "starting the command: marking it: out of memory");
+	rc = emu->marked ? emu_marks_begin(emu, task) : 0;
+	if (rc < 0)
+		give_up(emu,
+			"starting the command: reading its timer slack: %s; use --first-touch=faults",
+			strerror(-rc));
 	if (emu_notify_start(emu) < 0 || pthread_create(&thread, NULL, refresher, emu))
 		give_up(emu,
 			"starting the command: threads: %s; raise the limits of processes (ulimit -u) "

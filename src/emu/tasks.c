@@ -209,7 +209,7 @@ static void adopt_process(struct emu *emu, pid_t tgid, const struct emu_task *cr
 /* A thread that was not known, of a locked process. */
 static struct emu_task *adopt_thread(struct emu *emu, struct emu_process *process, pid_t tid)
 {
-	const struct emu_task *creator = emu_clone_match(emu, process, tid);
+	const struct emu_task *creator = emu_clone_match(process, tid);
 	struct emu_task *task;
 
 	/* Else the first one: it is who makes most, and realtime threads have no marks. */
@@ -393,8 +393,10 @@ static struct emu_task *still(struct emu *emu, const struct emu_process *process
 
 	pthread_mutex_lock(&emu->table_lock);
 	task = lookup(emu, tid);
+	if (task && task->process != process) /* another one's now, and not ours to hold */
+		task = NULL;
 	pthread_mutex_unlock(&emu->table_lock);
-	return task && task->process == process ? task : NULL;
+	return task;
 }
 
 static struct emu_task *get(struct emu *emu, pid_t tid, uint64_t age)

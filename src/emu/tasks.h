@@ -16,7 +16,7 @@ const struct emu_task *emu_forker(struct emu_process *parent, pid_t pid);
 
 /* The task that created thread `tid` of the locked process by a noted clone, or NULL; the note is
  * used up. */
-const struct emu_task *emu_clone_match(struct emu *emu, struct emu_process *process, pid_t tid);
+const struct emu_task *emu_clone_match(struct emu_process *process, pid_t tid);
 /* Adopts each noted thread that exists by now. */
 void emu_clones_settle(struct emu *emu, struct emu_process *process,
 		       struct emu_task *(*adopt)(struct emu *, struct emu_process *, pid_t));
@@ -44,7 +44,15 @@ bool emu_alike(const struct emu_task *like, const struct emu_task *task);
  * NULL: none, or not known. */
 struct emu_process *emu_mark_owner(struct emu *emu, pid_t tid, unsigned int *image);
 
-/* threads.c: from now on the thread can be told from others. When a task began, of the text of its
+/* threads.c. The threads of a process, *all malloc'ed: 0, or -errno with what could be had. /proc's
+ * list ends early when a thread ends that was just listed: it is read again until it has as many as
+ * the folder has links, -EAGAIN when it never has. */
+struct emu_thread_id {
+	pid_t tid;
+	uint64_t inode;
+};
+int emu_threads_list(pid_t tgid, struct emu_thread_id **all, size_t *nr);
+/* From now on the thread can be told from others. When a task began, of the text of its
  * `stat`, in ticks; 0: it has ended. */
 void emu_thread_know(const struct emu *emu, struct emu_task *task);
 uint64_t emu_proc_begun(const char *text);

@@ -98,80 +98,75 @@ bool emu_threads_many(const struct emu *emu, const struct emu_process *process)
 	return !stat(path, &st) && st.st_nlink > 3; /* ".", the parent's entry, and each thread */
 }
 
-struct seen {
-	pid_t tid;
-	uint64_t inode;
-};
-
-static bool add(struct seen **all, size_t *nr, size_t *room, const struct dirent *e)
+static bool add(struct emu_thread_id **all, size_t *nr, size_t *room, const struct dirent *e)
 {
 	if (*nr == *room) {
-		struct seen *more = realloc(*all, (*room = 2 * *room + 64) * sizeof(**all));
+		struct emu_thread_id *more;
 
+		*room = 2 * *room + 64;
+		more = realloc(*all, *room * sizeof(**all));
 		if (!more)
 			return false;
 		*all = more;
 	}
-	(*all)[(*nr)++] = (struct seen){(pid_t)atoi(e->d_name), e->d_ino};
+	(*all)[(*nr)++] = (struct emu_thread_id){(pid_t)atoi(e->d_name), e->d_ino};
 	return true;
 }
 
-/* A list ends early when a thread ends that was just listed; the folder's links tell how many there
- * are. NULL: nothing can be had. */
-static struct seen *list(pid_t tgid, size_t *nr)
+int emu_threads_list(pid_t tgid, struct emu_thread_id **all, size_t *nr)
 {
 	enum { TIMES = 16 };
-	struct seen *all = NULL;
+	int rc = -EAGAIN;
 	size_t room = 0;
 	struct stat st;
 	struct dirent *e;
 	char path[32];
-	bool good = true;
 	DIR *dir;
 
+	*all = NULL;
 	*nr = 0;
 	snprintf(path, sizeof(path), "/proc/%d/task", tgid);
 	dir = opendir(path);
-	for (int i = 0; dir && good && i < TIMES; i++) {
+	if (!dir)
+		return -errno;
+	for (int i = 0; i < TIMES && rc == -EAGAIN; i++) {
 		rewinddir(dir);
 		*nr = 0;
-		while (good && (e = readdir(dir)))
-			good = atoi(e->d_name) <= 0 || add(&all, nr, &room, e);
-		if (fstat(dirfd(dir), &st) || *nr + 2 >= st.st_nlink)
-			break;
+		while (errno = 0, e = readdir(dir))
+			if (atoi(e->d_name) > 0 && !add(all, nr, &room, e))
+				break;
+		rc = -errno;
+		if (!rc && !fstat(dirfd(dir), &st) && *nr + 2 < st.st_nlink)
+			rc = -EAGAIN;
 	}
-	if (dir)
-		closedir(dir);
-	if (good)
-		return all;
-	free(all);
-	return NULL;
+	closedir(dir);
+	return rc;
 }
 
 static int by_tid(const void *a, const void *b)
 {
-	const struct seen *x = a, *y = b;
+	const struct emu_thread_id *x = a, *y = b;
 
 	return x->tid < y->tid ? -1 : x->tid > y->tid;
 }
 
 void emu_threads_forget(struct emu *emu, struct emu_process *process)
 {
-	struct seen *all;
+	struct emu_thread_id *all;
 	size_t nr;
 
-	all = emu->marks ? list(process->tgid, &nr) : NULL;
-	if (!all)
+	if (!emu->marks)
 		return;
-	qsort(all, nr, sizeof(*all), by_tid);
+	(void)emu_threads_list(process->tgid, &all, &nr); /* who is not in it is looked at */
+	if (nr)
+		qsort(all, nr, sizeof(*all), by_tid);
 	for (struct emu_task *t = process->tasks, *next; t; t = next) {
-		struct seen key = {.tid = t->tid}, *found;
+		struct emu_thread_id key = {.tid = t->tid}, *found;
 
 		next = t->next;
 		if (is_leader(t) || (emu_call_here && emu_call_here->task == t))
 			continue;
-		found = bsearch(&key, all, nr, sizeof(*all), by_tid);
-		/* A list ends early when a thread ends that was just listed. */
+		found = nr ? bsearch(&key, all, nr, sizeof(*all), by_tid) : NULL;
 		if (found ? !is_same(t, found->inode) : !emu_thread_there(emu, t))
 			emu_thread_forget(emu, t);
 	}
@@ -181,11 +176,13 @@ void emu_threads_forget(struct emu *emu, struct emu_process *process)
 
 void emu_threads_adopt(struct emu *emu, struct emu_process *process)
 {
-	struct seen *all;
+	struct emu_thread_id *all;
 	size_t nr;
 
-	all = emu->marks ? list(process->tgid, &nr) : NULL;
-	for (size_t i = 0; all && i < nr; i++)
+	if (!emu->marks)
+		return;
+	(void)emu_threads_list(process->tgid, &all, &nr); /* as many as can be had */
+	for (size_t i = 0; i < nr; i++)
 		emu_thread_adopt(emu, process, all[i].tid);
 	free(all);
 }

@@ -119,8 +119,7 @@ int64_t emu_sched_setaffinity(struct emu_call *call)
 	return result;
 }
 
-/* The kernel takes the mark from who becomes realtime, and gives who does not stay so an old one.
- */
+/* The kernel takes the mark from realtime tasks, and gives an old one to who does not stay so. */
 int64_t emu_sched_setscheduler(struct emu_call *call)
 {
 	struct emu_task *task = emu_task_find(call, (pid_t)call->arg[0]);

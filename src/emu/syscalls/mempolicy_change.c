@@ -47,8 +47,7 @@ static void settle_shared(struct emu_call *call, uint64_t start, uint64_t end)
 	mp_maps_free(&maps);
 }
 
-/* ---- which mappings were touched --------------------------------------------------------------
- */
+/* ---- which mappings were touched ------------------------------------------------------------- */
 
 static int one_is_there(void *arg, const struct mp_vma *vma, uint64_t addr,
 			const struct mp_page *page)
@@ -104,8 +103,7 @@ static void note_touched(struct emu_call *call, uint64_t start, uint64_t end)
 	mp_maps_free(&maps);
 }
 
-/* ---- unmapping --------------------------------------------------------------------------------
- */
+/* ---- unmapping ------------------------------------------------------------------------------- */
 
 static int64_t unmapping(struct emu_call *call, uint64_t start, uint64_t len)
 {
@@ -270,9 +268,9 @@ int64_t emu_madvise(struct emu_call *call)
 	if (end <= start)
 		return EMU_CONTINUE;
 	emu_settle(call, NULL);
-	if (advice == REMOVE)
+	if (advice == REMOVE) {
 		remove_pages(call, start, end);
-	else {
+	} else {
 		note_touched(call, start, end);
 		mp_forget_there(state, mm, start, end);
 	}

@@ -13,27 +13,14 @@
  */
 #include <dirent.h>
 #include <errno.h>
-#include <linux/perf_event.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 #include "emu/syscalls/mempolicy_touched.h"
 
 /* ---- a process ------------------------------------------------------------------------------- */
-
-uint64_t mp_now(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 bool mp_events_watching(const struct emu_process *process)
 {
@@ -220,9 +207,9 @@ static uint64_t last_moment(const struct emu *emu, struct mp_touched *t,
 	uint64_t next;
 
 	if (!emu->marks || task->tid == task->process->tgid)
-		return mp_now();
+		return emu_now();
 	born(t, &seen, false, &next);
-	return next == UINT64_MAX ? mp_now() : next - 1;
+	return next == UINT64_MAX ? emu_now() : next - 1;
 }
 
 void mp_events_until(struct emu *emu, struct emu_task *task)

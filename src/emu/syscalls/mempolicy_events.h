@@ -37,6 +37,5 @@ bool mp_events_who(struct emu *emu, struct emu_process *process, uint64_t page, 
 /* Every page that was there at the time `since` has its node: what was told before is not needed
  * any more. */
 void mp_events_settled(struct emu *emu, struct emu_process *process, uint64_t since);
-uint64_t mp_now(void); /* the events' clock, ns */
 
 #endif

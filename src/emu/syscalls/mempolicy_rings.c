@@ -4,9 +4,7 @@
  * them: who touched which page last, and which threads began (mempolicy_events.c). One ring for
  * each host CPU of the run; a thread of ours empties those that are half full.
  */
-#include <dirent.h>
 #include <errno.h>
-#include <linux/perf_event.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +12,6 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 #include "emu/syscalls/mempolicy_touched.h"
 

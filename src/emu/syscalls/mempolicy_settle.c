@@ -357,7 +357,7 @@ static int settle_range(struct settle *s, const struct mp_maps *maps, uint64_t s
 /* The whole of it, without a callback: from here faults count anew. */
 static int settle_whole(struct settle *s, const struct mp_maps *maps)
 {
-	uint64_t since = mp_now();
+	uint64_t since = emu_now();
 	int rc;
 
 	s->small_first = s->process->tasks && s->process->tasks->next;

@@ -39,7 +39,7 @@ int64_t emu_clone(struct emu_call *call)
 {
 	threads(call);
 	if (!call->emu->marked)
-		emu_clone_note(call, call->arg[0], call->arg[2], call->arg[1]);
+		emu_clone_note(call, call->arg[0], call->arg[2]);
 	created(call, call->arg[0], call->arg[4]); /* x86-64's order; others have no answers */
 	return EMU_CONTINUE;
 }
@@ -53,7 +53,7 @@ int64_t emu_clone3(struct emu_call *call)
 	threads(call);
 	if (call->arg[1] < sizeof(args) || emu_read(call, args, call->arg[0], sizeof(args)))
 		return EMU_CONTINUE;
-	emu_clone_note(call, args[0], args[3], args[5]);
+	emu_clone_note(call, args[0], args[3]);
 	created(call, args[0], args[7]);
 	return EMU_CONTINUE;
 }
